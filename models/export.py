@@ -118,11 +118,14 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
             # Stack traces would put this machine's paths into the file.
             torch.fx.config.do_not_emit_stack_traces = True
             batch = torch.export.Dim("batch")
-            program = torch.onnx.export(
-                module, (), kwargs=inputs, dynamo=True, optimize=False,
-                custom_translation_table=exporter_fixes.DYNAMO,
-                dynamic_shapes={name: {0: batch} for name in inputs}
-                if dynamic_batch else None, **names)
+            # Attention has other strides where a gradient is wanted, which
+            # some passes of the exporter ask for and others do not.
+            with torch.no_grad():
+                program = torch.onnx.export(
+                    module, (), kwargs=inputs, dynamo=True, optimize=False,
+                    custom_translation_table=exporter_fixes.DYNAMO,
+                    dynamic_shapes={name: {0: batch} for name in inputs}
+                    if dynamic_batch else None, **names)
             if dynamic_batch and isinstance(
                     program.model.graph.inputs[0].shape[0], int):
                 raise FixedBatchError(

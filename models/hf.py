@@ -11,7 +11,8 @@
 `build` only constructs: under `torch.device("meta")` or FakeTensorMode the
 parameters take no memory. `initialize(model.module, seed)` gives seeded
 weights. Parameter names are Hugging Face's. hf_config.py makes the configs;
-hf_adapters.py has what a class needs beyond the generic path.
+hf_adapters.py has what a class needs beyond the generic path, hf_tiny.py what
+its tiny config needs, hf_complex.py makes complex numbers real.
 """
 
 import dataclasses
@@ -31,31 +32,45 @@ import torch
 import transformers
 
 import hf_adapters
+import hf_complex
 import hf_config
 import hf_experts
 import hf_inputs
 import hf_patch_grid
 import hf_shapes
+import hf_tiny
 from hf_config import SettingError
 
 # Other classes: find_adapter.
 ADAPTERS = {
     "BlipForConditionalGeneration": hf_inputs.CrossAttention,
+    "ChameleonForConditionalGeneration": hf_inputs.Chameleon,
     "Cosmos3OmniForConditionalGeneration": hf_patch_grid.PatchGrid,
     "DeepseekVLHybridForConditionalGeneration": hf_inputs.DeepseekVLHybrid,
     "Dots3NoteForConditionalGeneration": hf_shapes.KnownShapes,
+    "Emu3ForConditionalGeneration": hf_shapes.Emu3,
+    "FastVlmForConditionalGeneration": hf_adapters.Timm,
     "Florence2ForConditionalGeneration": hf_inputs.Florence2,
     "Gemma3ForConditionalGeneration": hf_adapters.TokenTypes,
-    "Gemma4ForConditionalGeneration": hf_shapes.SquareGrid,
+    "Gemma3nForConditionalGeneration": hf_adapters.Gemma3n,
+    "Gemma4ForConditionalGeneration": hf_shapes.Gemma4,
     "Gemma4UnifiedForConditionalGeneration": hf_shapes.SquareGrid,
+    "GitForCausalLM": hf_inputs.Git,
+    "Glm5NextForConditionalGeneration": hf_shapes.Glm5Next,
     "GlmOcrForConditionalGeneration": hf_patch_grid.PatchGrid,
     "Granite4VisionForConditionalGeneration": hf_shapes.Granite4Vision,
     "GraniteDoclingForConditionalGeneration": hf_shapes.GraniteDocling,
+    "HunYuanVLForConditionalGeneration": hf_shapes.HunYuanVL,
     "Idefics2ForConditionalGeneration": hf_adapters.Idefics2,
     "Idefics3ForConditionalGeneration": hf_adapters.Idefics3,
+    "IdeficsForVisionText2Text": hf_inputs.Idefics,
+    "Inkling2ForConditionalGeneration": hf_shapes.Inkling2,
+    "InklingForConditionalGeneration": hf_adapters.Inkling,
     "InstructBlipForConditionalGeneration": hf_inputs.InstructBlip,
+    "InstructBlipVideoForConditionalGeneration": hf_inputs.InstructBlipVideo,
     "Kimi_K25ForConditionalGeneration": hf_shapes.PatchImages,
     "Kosmos2ForConditionalGeneration": hf_inputs.Kosmos2,
+    "Kosmos2_5ForConditionalGeneration": hf_inputs.Kosmos2_5,
     "LightOnOcrForConditionalGeneration": hf_adapters.Pixtral,
     "Llama4ForConditionalGeneration": hf_adapters.Llama4,
     "LlavaForConditionalGeneration": hf_adapters.Llava,
@@ -71,6 +86,9 @@ ADAPTERS = {
     "Molmo2ForConditionalGeneration": hf_shapes.Molmo2,
     "PaddleOCRVLForConditionalGeneration": hf_shapes.PatchImages,
     "PaliGemmaForConditionalGeneration": hf_adapters.PaliGemma,
+    "PerceptionLMForConditionalGeneration": hf_adapters.TimmTiles,
+    "Pix2StructForConditionalGeneration": hf_inputs.Pix2Struct,
+    "PPFormulaNetForConditionalGeneration": hf_inputs.ImageEncoder,
     "Qwen2_5_VLForConditionalGeneration": hf_patch_grid.PatchGrid,
     "Qwen2VLForConditionalGeneration": hf_patch_grid.PatchGrid,
     "Qwen3_5ForConditionalGeneration": hf_patch_grid.PatchGrid,
@@ -78,44 +96,8 @@ ADAPTERS = {
     "Qwen3VLForConditionalGeneration": hf_patch_grid.PatchGrid,
     "Qwen3VLMoeForConditionalGeneration": hf_patch_grid.PatchGrid,
     "SmolVLMForConditionalGeneration": hf_adapters.Idefics3,
-}
-
-# What a class's tiny config needs beyond its adapter's TINY: {key: value}.
-_MROPE = hf_patch_grid.PatchGrid.TINY
-_FOUR_PATCHES = 4 * hf_config.TINY_WIDTH
-_MINICPM = {"image_token_id": 3, "insert_layer_id": 0,
-            "vision_config.insert_layer_id": 0}
-_OMNI = {**_MROPE, "vision_start_token_id": 6, "audio_start_token_id": 7}
-TINY = {
-    "AriaForConditionalGeneration": {"projector_patch_to_query_dict": {16: 4}},
-    "Blip2ForConditionalGeneration": {"image_token_index": 3,
-                                      "num_query_tokens": 4},
-    "Cosmos3EdgeForConditionalGeneration": _MROPE,
-    "Dots3NoteForConditionalGeneration": {"text_config.head_dim": 32},
-    "Ernie4_5_VLMoeForConditionalGeneration": {
-        "text_config.rope_parameters.mrope_section": [3, 3, 2]},
-    "Glm46VForConditionalGeneration": _MROPE,
-    "Glm4vForConditionalGeneration": _MROPE,
-    "Glm4vMoeForConditionalGeneration": {  # rotates half of each head
-        "text_config.rope_parameters.mrope_section": [1, 1, 2]},
-    "HunYuanVLForConditionalGeneration": {
-        **_MROPE, "text_config.head_dim": 16,
-        "vision_config.max_image_size": 2 * hf_config.TINY_IMAGE},
-    "InstructBlipForConditionalGeneration": {"image_token_index": 3,
-                                             "num_query_tokens": 4},
-    "Lfm2VlForConditionalGeneration": {
-        "text_config.layer_types": ["conv", "full_attention"]},
-    "MiniCPMOcrForConditionalGeneration": _MINICPM,
-    "MiniCPMV4_6ForConditionalGeneration": _MINICPM,
-    "MiniCPMV4_7ForConditionalGeneration": _MINICPM,
-    "MuseGlimmerForConditionalGeneration": {"out_hidden_size": _FOUR_PATCHES},
-    "MuseSparkForConditionalGeneration": {"out_hidden_size": _FOUR_PATCHES},
-    "NemotronH_Omni_Reasoning_V3": {
-        "image_token_id": 3, "vision_hidden_size": hf_config.TINY_WIDTH},
-    "PaddleOCRVLForConditionalGeneration": _MROPE,
-    "Qwen2_5OmniThinkerForConditionalGeneration": _OMNI,
-    "Qwen3OmniMoeThinkerForConditionalGeneration": _OMNI,
-    "VipLlavaForConditionalGeneration": {"vision_feature_layers": [-2, -1]},
+    "T5Gemma2ForConditionalGeneration": hf_inputs.T5Gemma2,
+    "VisionEncoderDecoderModel": hf_inputs.ImageEncoder,
 }
 
 IGNORE = -100
@@ -166,7 +148,7 @@ class Model:
         untouched.load_state_dict(self.module.state_dict())
         with torch.no_grad():
             outputs = untouched(**self.module.class_arguments(**inputs))
-        return getattr(outputs, self.output)
+        return self.module.output_of(outputs)
 
     def sample(self, rng):
         """{name: array}: random pixels and words, the image after 0-2 words.
@@ -263,8 +245,8 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
         raise SettingError(f"transformers {transformers.__version__} has no "
                            f"model class {name}")
     adapter = find_adapter(hf_class)
-    overrides = ({**adapter.TINY, **TINY.get(name, {})} if preset == "tiny"
-                 else {})
+    overrides = ({**adapter.TINY, **hf_tiny.TINY.get(name, {})}
+                 if preset == "tiny" else {})
     try:
         start = (hf_class.config_class.from_pretrained(pretrained)
                  if pretrained else None)
@@ -282,6 +264,7 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
             else:
                 module = module_class(config)
             module.eval()
+        hf_complex.replace_buffers(module)
         hf_experts.make_dense(module)
         module.prepare()
         rows = module.rows_per_image()
@@ -310,7 +293,8 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
 def initialize(module, seed):
     """Normal weights of standard deviation 1/sqrt(fan-in); vectors (biases,
     norms) get noise of 0.1 on top of what their class gives them, so that no
-    two are equal. Each tensor has its own generator, seeded by its name.
+    two are equal. Each tensor has its own generator, seeded by its name. A row
+    of padding that is kept is zero, as its class has it.
     """
     for name, parameter in module.named_parameters():
         generator = torch.Generator().manual_seed(
@@ -320,3 +304,6 @@ def initialize(module, seed):
             parameter.add_(noise, alpha=0.1)
         else:
             parameter.copy_(noise / math.sqrt(parameter[0].numel()))
+    for part in module.modules():
+        if hasattr(part, "keeps_padding_row"):
+            part.weight[part.padding_idx] = 0

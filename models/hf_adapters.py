@@ -14,9 +14,12 @@ import inspect
 
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensor
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+import hf_complex
 import hf_config
+import hf_known
 
 F32, I64 = torch.float32, torch.int64
 
@@ -41,8 +44,13 @@ class Adapter:
 
     def run(self, **arguments):
         """The output of the class's own forward."""
-        return getattr(super().forward(use_cache=False, **arguments),
-                       self.OUTPUT)
+        with hf_complex.RealPairs():
+            outputs = super().forward(use_cache=False, **arguments)
+        return self.output_of(outputs)
+
+    def output_of(self, outputs):
+        """Of what a forward of the class returns, what the loss is of."""
+        return getattr(outputs, self.OUTPUT)
 
     def class_arguments(self, **inputs):
         """The same inputs as the class's own forward takes them."""
@@ -67,6 +75,8 @@ class Adapter:
     def pixel_shape(self):
         """The shape of `pixel_values` for one sample."""
         vision = self.config.vision_config
+        if not hasattr(vision, "image_size"):  # two towers, the first's image
+            vision = getattr(vision, next(iter(vision.sub_configs)))
         channels = getattr(vision, "num_channels", 3)
         size = vision.image_size
         height, width = size if isinstance(size, list | tuple) else (size, size)
@@ -253,6 +263,94 @@ class Idefics2(Idefics3):
     def connect(self, states):
         every = torch.ones(states.shape[:2], dtype=torch.bool)
         return self.model.connector(states, attention_mask=every)
+
+
+class Timm(Adapter):
+    """The image tower is one of timm's, which knows the size of an image."""
+
+    def pixel_shape(self):
+        tower = next(part.timm_model for part in self.modules()
+                     if hasattr(part, "timm_model"))
+        shape = tower.pretrained_cfg["input_size"]
+        arguments = self.config.vision_config.model_args or {}
+        if "img_size" in arguments:
+            shape = (shape[0], *arguments["img_size"])
+        return tuple(shape)
+
+
+class TimmTiles(Timm):
+    """The class takes the image as its only tile."""
+
+    def image_arguments(self, pixel_values):
+        return {"pixel_values": pixel_values[:, None]}
+
+    def class_arguments(self, pixel_values, **inputs):
+        return {**self.image_arguments(pixel_values), **inputs}
+
+    def image_features(self, pixel_values):
+        return super().image_features(pixel_values[:, None])
+
+
+def find_without_counting(model, config):
+    """Lets the model find the image's tokens by their id alone: it compares
+    their number with the features' outside of transformers' switch."""
+    token = config.image_token_id
+
+    def mask(input_ids, inputs_embeds, *_, **__):
+        return (input_ids == token)[..., None].expand_as(inputs_embeds)
+    model.get_placeholder_mask = mask
+
+
+class Inkling(Adapter):
+    """`pixel_values` are [batch, patches, frames, height, width, channels]; a
+    patch makes a row."""
+    TINY_PATCHES, FULL_PATCHES = 8, 256
+
+    def prepare(self):
+        find_without_counting(self.model, self.config)
+
+    def image_arguments(self, pixel_values):
+        return {"pixel_values": pixel_values.flatten(0, 1)}
+
+    def class_arguments(self, pixel_values, **inputs):
+        return {**self.image_arguments(pixel_values), **inputs}
+
+    def rows_per_image(self):
+        return self.pixel_shape()[0]
+
+    def pixel_shape(self):
+        vision = self.config.vision_config
+        tiny = vision.patch_size == hf_config.TINY_PATCH
+        return (self.TINY_PATCHES if tiny else self.FULL_PATCHES,
+                vision.temporal_patch_size, vision.patch_size,
+                vision.patch_size, vision.num_channels)
+
+
+def keep_padding_row(embedding):
+    """Lets the embedding look its row of padding up as a constant: PyTorch
+    does not train it (`padding_idx`), which ONNX does not say. Initial weights
+    are to leave the row as it is (`hf.initialize`)."""
+    with torch.no_grad():
+        row = embedding(torch.tensor(embedding.padding_idx))
+    if isinstance(row, FakeTensor) or row.is_meta:
+        return  # has no values
+
+    def look_up(module, arguments, rows):
+        padding = arguments[0] == module.padding_idx
+        return torch.where(padding[..., None], row, rows)
+    embedding.register_forward_hook(look_up)
+    embedding.keeps_padding_row = True
+
+
+class Gemma3n(Timm):
+    """A quantile of the normal distribution is a constant (erfinv)."""
+
+    def prepare(self):
+        keep_padding_row(self.model.language_model.embed_tokens_per_layer)
+
+    def run(self, **arguments):
+        with hf_known.KnownValues():
+            return super().run(**arguments)
 
 
 class Llama4(Adapter):

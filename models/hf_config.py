@@ -24,9 +24,9 @@ _TINY_SIZES = (
     (r"(out_)?hidden_size|embed_dim|d_model|n_embd|projection_(dim|size)", TINY_WIDTH),
     (r"(proj\w+|encoder|moe|text)_hidden_size|word_embed_proj_dim|"
      r"(adapter|projector|vision)_(in|out)(put)?_(dim|size)", TINY_WIDTH),
-    (r".*intermediate_size|n_inner|((en|de)coder_)?ffn_dim", 112),
+    (r".*intermediate_size|n_inner|d_ff|((en|de)coder_)?ffn_dim", 112),
     (r"((num_|(en|de)coder_)?attention_|num_)heads|n_heads?", TINY_HEADS),
-    (r"(.*_)?head_dim", TINY_WIDTH // TINY_HEADS),
+    (r"(.*_)?head_dim|d_kv", TINY_WIDTH // TINY_HEADS),
     (r"vocab_size.*", TINY_VOCAB),
     (r"image_size", TINY_IMAGE),
     (r"patch_size", TINY_PATCH),

@@ -6,6 +6,9 @@ not choose counts 0: the same numbers and gradients. Oriel finds the choices
 again, and computes these alone (docs/import.md).
 """
 
+import inspect
+import types
+
 import torch
 
 NAME = "oriel_dense"
@@ -47,3 +50,19 @@ def make_dense(module):
     for part in module.modules():
         if hasattr(part, "has_gate") and hasattr(part, "down_proj"):
             part.config._experts_implementation = NAME
+        elif _is_outside(part):
+            part.has_gate = True
+            part.has_bias = part.has_post_expert_norm = False
+            part.is_transposed = False
+            part.forward = types.MethodType(dense_experts, part)
+
+
+def _is_outside(part):
+    """Whether these are gated experts of a class that has left the interface,
+    for a gate of its own, but has the interface's parameters."""
+    return (hasattr(part, "_apply_gate") and
+            {name for name, _ in part.named_parameters()} ==
+            {"gate_up_proj", "down_proj"} and
+            list(inspect.signature(part.forward).parameters) ==
+            ["hidden_states", "top_k_index", "top_k_weights"] and
+            part.gate_up_proj.shape[2] == part.down_proj.shape[1])

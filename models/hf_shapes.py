@@ -4,6 +4,7 @@ import inspect
 import math
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 import hf_adapters
 import hf_config
@@ -165,6 +166,15 @@ class SquareGrid(KnownShapes):
     TINY_GRID, FULL_GRID = (6, 6), (48, 48)
 
 
+class Gemma4(SquareGrid):
+    """Each layer's own embedding looks the image's tokens up as padding."""
+
+    def prepare(self):
+        decoder = self.model.language_model
+        if hasattr(decoder, "embed_tokens_per_layer"):
+            hf_adapters.keep_padding_row(decoder.embed_tokens_per_layer)
+
+
 class PatchImages(KnownShapes):
     """The patches are small images."""
     PATCH_RANK = 3
@@ -203,6 +213,74 @@ class GraniteDocling(KnownShapes):
 
     def shapes(self):
         return {"pixel_attention_mask": [True]}  # no tile is padding
+
+
+class HunYuanVL(KnownShapes):
+    """The class numbers the images of a batch through; here a sample's are
+    numbered from 0, as if it were alone."""
+
+    def prepare(self):
+        hf_adapters.find_without_counting(self.model, self.config)
+
+    def class_arguments(self, position_ids, **inputs):
+        return {**super().class_arguments(**inputs),
+                "position_ids": position_ids.transpose(0, 1)}
+
+
+class Inkling2(KnownShapes):
+    """A patch is a square of the encoder's, channels last, and makes a row."""
+    TINY_GRID = (2, 4)
+
+    def prepare(self):
+        hf_adapters.find_without_counting(self.model, self.config)
+
+    def pixel_shape(self):
+        vision = self.config.vision_config
+        side = vision.patch_size * vision.spatial_merge_size
+        return (math.prod(self.grid()), side, side, vision.num_channels)
+
+
+class Glm5Next(KnownShapes):
+    """Groups of keys that are full in no sample stay, as their number depends
+    on the data; they are masked all the same."""
+
+    def run(self, **arguments):
+        with _EveryGroup():
+            return super().run(**arguments)
+
+
+class _EveryGroup(TorchFunctionMode):
+    """`full.any(0)`, by which the class selects groups, selects all."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.any and args[1:] == (0,):
+            return slice(None)
+        return function(*args, **(kwargs or {}))
+
+
+class Emu3(KnownShapes):
+    """Images are tokens of the vocabulary, by an autoencoder's codes; a row of
+    codes ends with a token of its own."""
+    TINY = {"image_token_id": 3, "vocabulary_map": {
+                "<image>": 3, "<|extra_200|>": 6,
+                **{f"<|visual token {code:06}|>": 7 + code
+                   for code in range(8)}},
+            "vq_config.codebook_size": 8, "vq_config.base_channels": 64,
+            "vq_config.channel_multiplier": [1, 1],
+            "vq_config.num_res_blocks": 1, "vq_config.attn_resolutions": []}
+    TINY_IMAGE, FULL_IMAGE = 4, 512
+
+    def prepare(self):
+        self.model.vocabulary_mapping.img2bpe_mapping_tensor  # made once
+
+    def pixel_shape(self):
+        tiny = self.config.vq_config.base_channels == hf_config.TINY_WIDTH
+        side = self.TINY_IMAGE if tiny else self.FULL_IMAGE
+        return (self.config.vq_config.in_channels, side, side)
+
+    def feature_arguments(self, pixel_values):
+        sizes = [self.image_size()] * int(pixel_values.shape[0])
+        return {"pixel_values": pixel_values, "image_sizes": sizes}
 
 
 class Molmo2(KnownShapes):
