@@ -299,6 +299,9 @@ TEST(MaskedScatter, OfExpandedRows) {
   EXPECT_EQ(opsOf(modelText(indexPut("5, 3"))), "reshape broadcast masked_scatter");
   // One row for all positions needs no count.
   EXPECT_EQ(opsOf(modelText(indexPut("1, 3"))), "reshape broadcast select");
+  EXPECT_EQ(opsOf(modelText(indexPut("3"))), "reshape broadcast select");
+  EXPECT_EQ(opsOf(modelText(indexPut("1"))), "reshape broadcast select");
+  EXPECT_THAT(errorsOf(indexPut("4")), HasSubstr("select"));
   EXPECT_THAT(errorsOf(indexPut("5, 1")), HasSubstr("does not fit"));
 }
 

@@ -32,7 +32,7 @@ bool MaskMatcher::isSame(StringRef a, StringRef b, int depth) const {
                                          "Or",     "Reshape", "Squeeze",  "Unsqueeze"};
   if (depth == 0 || !left || !right || left->op_type() != right->op_type() ||
       !Graph::is(left, left->op_type()) || !Graph::is(right, left->op_type()) ||
-      !kOps.contains(left->op_type()) || left->input_size() > kMostOperands ||
+      !kOps.contains(left->op_type()) || left->input_size() > kMaxOperands ||
       left->input_size() != right->input_size() ||
       left->attribute_size() != right->attribute_size()) {
     return false;

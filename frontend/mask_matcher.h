@@ -30,8 +30,8 @@ class MaskMatcher {
   llvm::StringRef skipCopies(llvm::StringRef value) const;
 
  private:
-  static constexpr int kDepth = 6;         // of computations to be compared
-  static constexpr int kMostOperands = 2;  // of each
+  static constexpr int kDepth = 6;        // of computations to be compared
+  static constexpr int kMaxOperands = 2;  // of each
 
   bool isSame(llvm::StringRef a, llvm::StringRef b, int depth) const;
   bool isUndone(const Graph::Node* node) const;

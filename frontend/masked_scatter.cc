@@ -1,5 +1,9 @@
 #include "frontend/masked_scatter.h"
 
+#include <limits>
+#include <optional>
+#include <string>
+
 #include "frontend/mask_matcher.h"
 #include "onnx/onnx_pb.h"
 
@@ -9,39 +13,73 @@ namespace {
 using llvm::StringRef;
 using Node = Graph::Node;
 
+// Of slices to the end, exporters write this or more.
+constexpr int64_t kNoEnd = std::numeric_limits<int32_t>::max();
+
 class UpdateMatcher {
  public:
   explicit UpdateMatcher(const Graph& graph) : graph_(graph), masks_(graph) {}
 
   struct Source {
     std::string value;
-    bool expanded = false;  // broadcast to as many rows as the mask has true positions
+    // If it is broadcast to as many rows as the mask has true positions: the rank of that, or 0,
+    // if it isn't known.
+    std::optional<int64_t> expanded;
   };
 
   // Where the updates come from: before a Slice that only cuts them to as many rows as the mask has
   // true positions, or before an Expand to as many.
   Source sourceOf(StringRef updates, StringRef mask) const {
-    if (StringRef source = beforeExpand(updates, mask); !source.empty()) {
-      return {source.str(), true};
+    if (const Node* expand = expandTo(updates, mask)) {
+      return {masks_.skipCopies(Graph::operand(*expand, 0)).str(),
+              elementsOf(Graph::operand(*expand, 1)).value_or(0)};
     }
-    return {beforeSlice(updates, mask).str(), false};
+    return {beforeSlice(updates, mask).str(), std::nullopt};
   }
 
  private:
-  // Reshape(Expand(source, Concat(count, ..)), [-1]); empty for anything else.
-  StringRef beforeExpand(StringRef updates, StringRef mask) const {
+  // Of Reshape(Expand(source, Concat(count, ..)), [-1]); null for anything else.
+  const Node* expandTo(StringRef updates, StringRef mask) const {
     const Node* flatten = graph_.producer(masks_.skipCopies(updates));
     if (!Graph::is(flatten, "Reshape") || !masks_.isMinusOne(Graph::operand(*flatten, 1))) {
-      return "";
+      return nullptr;
     }
     const Node* expand = graph_.producer(masks_.skipCopies(Graph::operand(*flatten, 0)));
     if (!Graph::is(expand, "Expand")) {
-      return "";
+      return nullptr;
     }
     const Node* shape = graph_.producer(masks_.skipCopies(Graph::operand(*expand, 1)));
     bool isPerPosition = Graph::is(shape, "Concat") &&
                          masks_.isSumOf(Graph::operand(*shape, 0), masks_.beforeBroadcast(mask));
-    return isPerPosition ? masks_.skipCopies(Graph::operand(*expand, 0)) : StringRef();
+    return isPerPosition ? expand : nullptr;
+  }
+
+  // How many elements a shape has, or a part of one, where that is easy to see.
+  std::optional<int64_t> elementsOf(StringRef shape, int depth = 4) const {
+    if (auto ints = graph_.constantInts(shape)) return ints->size();
+    const Node* node = graph_.producer(masks_.skipCopies(shape));
+    if (!node || depth == 0) return std::nullopt;
+    if (Graph::is(node, "Concat")) {
+      int64_t sum = 0;
+      for (const std::string& part : node->input()) {
+        std::optional<int64_t> elements = elementsOf(part, depth - 1);
+        if (!elements) return std::nullopt;
+        sum += *elements;
+      }
+      return sum;
+    }
+    if (Graph::is(node, "Gather")) return elementsOf(Graph::operand(*node, 1), depth - 1);
+    if (Graph::is(node, "Slice")) {
+      auto starts = graph_.constantInts(Graph::operand(*node, 1));
+      auto ends = graph_.constantInts(Graph::operand(*node, 2));
+      const bool isSimple = node->input_size() <= 4 && starts && ends && starts->size() == 1 &&
+                            ends->size() == 1 && starts->front() >= 0 &&
+                            ends->front() >= starts->front() && ends->front() < kNoEnd;
+      if (isSimple) return ends->front() - starts->front();
+    }
+    // One number, as the count is.
+    if (Graph::is(node, "ReduceSum") || Graph::is(node, "Size")) return 1;
+    return std::nullopt;
   }
 
   StringRef beforeSlice(StringRef updates, StringRef mask) const {
@@ -94,7 +132,7 @@ int replaceMaskedScatters(Graph& graph) {
       auto* attribute = merged.add_attribute();
       attribute->set_name(kExpanded);
       attribute->set_type(onnx::AttributeProto::INT);
-      attribute->set_i(1);
+      attribute->set_i(*source.expanded);
     }
     graph.replace(node, std::move(merged));
     ++count;

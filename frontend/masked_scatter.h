@@ -22,7 +22,8 @@
 namespace oriel {
 
 // Op, in kOrielDomain, of the node that stands for a cluster: MaskedScatter(input, mask, source).
-// With the attribute `expanded` the source is first broadcast to one row per true position.
+// With the attribute `expanded` the source is first broadcast to one row per true position, a
+// tensor of that rank; 0: of a rank that isn't known.
 inline constexpr char kMaskedScatter[] = "MaskedScatter";
 inline constexpr char kExpanded[] = "expanded";
 

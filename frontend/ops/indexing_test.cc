@@ -180,6 +180,9 @@ TEST(Scatter, PlacesOfTheData) {
   EXPECT_EQ(opsOfBody("float[4] x, int64[2, 1] at, float[2] u",
                       "y = ScatterND<reduction = \"add\">(x, at, u)"),
             "reshape scatter_add add");
+  EXPECT_EQ(opsOfBody("int32[4] x, int64[2, 1] at, int32[2] u",
+                      "y = ScatterND<reduction = \"add\">(x, at, u)"),
+            "reshape cast scatter_add cast add");
   EXPECT_THAT(opsOfBody("float[4] x, int64[2, 1] at, float[2] u", "y = ScatterND(x, at, u)"),
               HasSubstr("scatter_add cast greater sub max gather select"));
   // Which of equal updates comes last makes no difference.

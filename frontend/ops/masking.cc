@@ -48,15 +48,16 @@ LogicalResult importMaskedScatter(NodeImporter& n) {
   }
   int64_t covered = rankOf(mask);
   bool fits = covered <= rankOf(input) && shapeOf(mask) == shapeOf(input).take_front(covered);
-  if (n.attrInt(kExpanded, 0) != 0) {
+  if (const int64_t expanded = n.attrInt(kExpanded, -1); expanded >= 0) {
     // A mask of all dimensions; the source has a row per position, or one row for all of them.
     auto rows = shapeOf(source);
-    fits = fits && covered == rankOf(input) && rankOf(source) <= rankOf(input);
-    if (fits && (rows.empty() || rows.front() == 1) && masksWholeRows(mask, rows.size())) {
+    const auto rank = static_cast<int64_t>(rows.size());
+    fits = fits && covered == rankOf(input) && std::max(rank, expanded) <= covered;
+    const bool isOneRow = rank < expanded || rank == 0 || rows.front() == 1;
+    if (fits && isOneRow && masksWholeRows(mask, std::max(rank, expanded))) {
       return n.replace(n.create<ir::SelectOp>(mask, source, input));
     }
-    fits = fits && !rows.empty() && rows.front() != 1 &&
-           rows.drop_front() == shapeOf(input).take_back(rows.size() - 1);
+    fits = fits && !isOneRow && rows.drop_front() == shapeOf(input).take_back(rows.size() - 1);
   } else {
     fits = fits && rankOf(source) >= 1 &&
            shapeOf(source).drop_front() == shapeOf(input).drop_front(covered);

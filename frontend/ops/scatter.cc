@@ -87,6 +87,18 @@ Value replaceRows(NodeImporter& n, Value data, Value positions, Value updates) {
   return n.create<ir::SelectOp>(isReplaced, n.gather(updates, update, 0), data);
 }
 
+// Of each row of data [r, ..], the sum of its updates [p.., ..] at positions [p..]. Those of
+// integers in f64, which are exact up to 2^53.
+Value sumsOfRows(NodeImporter& n, Value data, Value positions, Value updates) {
+  mlir::Type element = elementOf(data);
+  if (!llvm::isa<mlir::FloatType>(element)) {
+    updates = n.cast(updates, n.builder().getF64Type());
+  }
+  Value sums = n.createTyped<ir::ScatterAddOp>(n.tensorType(shapeOf(data), elementOf(updates)),
+                                               positions, updates, int64_t{0}, OptionalValue{});
+  return n.cast(sums, element);
+}
+
 // data [r, ..], updates [p.., ..] and positions [p..] of its rows.
 Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
   if (!data || !positions || !updates) {
@@ -94,9 +106,7 @@ Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
   }
   std::string reduction = n.attrString("reduction", "none");
   if (reduction == "add") {
-    Value added = n.createTyped<ir::ScatterAddOp>(data.getType(), positions, updates, int64_t{0},
-                                                  OptionalValue{});
-    return n.create<ir::AddOp>(data, added);
+    return n.create<ir::AddOp>(data, sumsOfRows(n, data, positions, updates));
   }
   if (reduction != "none") {
     n.error() << "the reduction \"" << reduction
