@@ -17,6 +17,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 TEST_F(ModelStateTest, InitialValuesAreTheSameForAllShardings) {
   const Tensors expected = Initialized(kOne);
@@ -125,6 +127,73 @@ TEST_F(ModelStateTest, MasterIsSavedAsTheParameter) {
   EXPECT_EQ(reader.index().parameters.at("bias").spec, (TensorSpec{DType::kBF16, {3}}));
   EXPECT_EQ(reader.index().optimizer_states.at("matrix").size(), 1u);
   EXPECT_EQ(reader.index().optimizer_states.at("matrix").count("exp_avg"), 1u);
+}
+
+// Values and masters, whatever the sharding and precision; not the optimizer's states.
+TEST_F(ModelStateTest, WeightsAreTakenWithoutTheOptimizer) {
+  const Tensors saved = Initialized(kOne, "saved");
+  const std::vector<float> zeros(96);
+  ORIEL_ASSERT_OK(
+      WriteSafetensors(folder_ / "weights.safetensors",
+                       std::vector<NamedTensor>{{"matrix", {DType::kF32, {12, 8}}, zeros.data()},
+                                                {"bias", {DType::kF32, {3}}, zeros.data()}}));
+  const auto taken = [&](const Grids& grids) {
+    return Run(grids, "", [&](ModelState& state) {
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+      ORIEL_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(folder_ / "saved"));
+      ORIEL_ASSIGN_OR_RETURN(const WeightsTaken found, state.TakeWeights(reader));
+      EXPECT_EQ(found.taken, 3);
+      EXPECT_THAT(found.missing, IsEmpty());
+      EXPECT_THAT(found.unused, IsEmpty());
+      return absl::OkStatus();
+    });
+  };
+  for (const Grids& grids : {kOne, kFour, kPadded, kPaddedWithin, kColumns, OnStages()}) {
+    const Tensors tensors = taken(grids);
+    for (const char* name : {"matrix", "bias", "cube"}) {
+      EXPECT_EQ(tensors.at(name), saved.at(name)) << name;
+    }
+    EXPECT_EQ(tensors.at("matrix.exp_avg"), zeros);
+  }
+  const Tensors mixed = taken(Mixed(kFour));
+  EXPECT_EQ(mixed.at("matrix.master"), saved.at("matrix"));
+  EXPECT_EQ(mixed.at("matrix"), Rounded(saved.at("matrix")));
+}
+
+// Of a checkpoint of another model, what both have.
+TEST_F(ModelStateTest, WeightsThatAreMissingOrUnusedAreNamed) {
+  Storage bias = kOne[0], cube = kOne[0];
+  bias.kept = {"bias"};
+  cube.kept = {"cube"};
+  bias.steps_matrix = cube.steps_matrix = false;
+  Initialized(kOne, "all");
+  Initialized({bias}, "bias");
+  const auto take = [&](const Grids& grids, const std::string& from, WeightsTaken* found) {
+    absl::Status status;
+    Run(grids, "", [&](ModelState& state) {
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+      ORIEL_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(folder_ / from));
+      absl::StatusOr<WeightsTaken> taken = state.TakeWeights(reader);
+      status = taken.status();
+      if (taken.ok()) *found = *taken;
+      return absl::OkStatus();
+    });
+    return status;
+  };
+  WeightsTaken found;
+  ORIEL_EXPECT_OK(take({bias}, "all", &found));
+  EXPECT_EQ(found.taken, 1);
+  EXPECT_THAT(found.missing, IsEmpty());
+  EXPECT_THAT(found.unused, ElementsAre("cube", "matrix"));
+  ORIEL_EXPECT_OK(take(kOne, "bias", &found));
+  EXPECT_EQ(found.taken, 1);
+  EXPECT_THAT(found.missing, UnorderedElementsAre("matrix", "cube"));
+  EXPECT_THAT(found.unused, IsEmpty());
+
+  const absl::Status none = take({cube}, "bias", &found);
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("has none of the plan's parameters: it has bias, the plan cube"));
 }
 
 // Whatever is read, the padding stays as it began.

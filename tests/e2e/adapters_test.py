@@ -4,7 +4,7 @@ import json
 
 import numpy
 from onnx_writer import Graph
-from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, losses, read_safetensors, relative_error, run
+from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, losses, read_safetensors, relative_error, run, write_safetensors
 
 RANK, ALPHA = 4, 8
 # In each a rank has other pieces: of the layers, of the samples, of the adapters' states.
@@ -193,6 +193,20 @@ class AdaptersTest(OrielTestCase):
         weights.unlink()
         self.assert_fails(run(*adapt), "adapter_model.safetensors")
         self.assertFalse(again.exists())
+
+    def test_an_adapter_of_peft_in_bf16(self):
+        plan = self.trained("--targets", "q_proj")
+        peft = self.folder / "peft"
+        self.export(plan, "--to", "peft", "-o", peft)
+        weights = peft / "adapter_model.safetensors"
+        # The upper halves of the same numbers, as f32 and as bf16.
+        upper = {name: value.view(numpy.uint32) & 0xFFFF0000 for name, value in read_safetensors(weights).items()}
+        models = []
+        for dtype, values in (("F32", upper), ("BF16", {name: (bits >> 16).astype(numpy.uint16) for name, bits in upper.items()})):
+            write_safetensors(weights, values, dtype)
+            models.append(self.folder / f"{dtype}.onnx")
+            self.run_ok("oriel", "adapt", MODEL, "--from-peft", peft, "-o", models[-1])
+        self.assertEqual(models[0].read_bytes(), models[1].read_bytes())
 
     def test_another_alpha_is_noticed(self):
         plan = self.trained("--targets", "q_proj")

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import numpy
-from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_safetensors, read_shards, run
+from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_safetensors, read_shards, run, write_safetensors
 
 VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
 
@@ -26,16 +26,6 @@ def varint(number: int) -> bytes:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes(out + bytes([number]))
-
-
-def write_safetensors(path: pathlib.Path, tensors: dict[str, numpy.ndarray]) -> None:
-    header, data = {}, b""
-    for name, value in tensors.items():
-        end = len(data) + value.nbytes
-        header[name] = {"dtype": "F32", "shape": value.shape, "data_offsets": [len(data), end]}
-        data += value.tobytes()
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 def split_checkpoint(folder: pathlib.Path) -> int:

@@ -67,6 +67,16 @@ def read_safetensors(path) -> dict[str, numpy.ndarray]:
     return tensors
 
 
+def write_safetensors(path: pathlib.Path, tensors: dict[str, numpy.ndarray], dtype: str = "F32") -> None:
+    """`dtype` is what the format calls the elements, whose bits the arrays have."""
+    header, offset = {}, 0
+    for name, value in tensors.items():
+        header[name] = {"dtype": dtype, "shape": value.shape, "data_offsets": [offset, offset + value.nbytes]}
+        offset += value.nbytes
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(value.tobytes() for value in tensors.values()))
+
+
 def relative_error(actual: numpy.ndarray, expected: numpy.ndarray) -> float:
     """2-norm of the difference over the 2-norm of what is expected, in float64."""
     actual, expected = actual.astype(numpy.float64), expected.astype(numpy.float64)
