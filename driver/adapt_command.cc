@@ -13,12 +13,12 @@
 #include "driver/peft_adapter.h"
 #include "frontend/adapters.h"
 #include "frontend/model_text.h"
+#include "passes/config/suggest.h"
 #include "passes/train/recipe.h"
-#include "passes/train/suggest.h"
 #include "runtime/base/files.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
-#include "runtime/train/convert.h"
+#include "runtime/train/checkpoint/convert.h"
 #include "runtime/train/random_values.h"
 
 namespace oriel::driver {
@@ -175,8 +175,8 @@ void report(const Arguments& arguments, const std::vector<LinearLayer>& layers,
   std::printf("to train them alone, the recipe says: parameters: {trainable: [\"*.lora_*\"]}\n");
 }
 
-constexpr int64_t kMostRank = 65536;
-constexpr double kMostScale = 1e6;
+constexpr int64_t kMaxRank = 65536;
+constexpr double kMaxScale = 1e6;
 
 void fillFrom(const runtime::SafetensorsView& trained, llvm::MutableArrayRef<float> values) {
   // Readers of adapters have looked at types and sizes.
@@ -187,11 +187,11 @@ void fillFrom(const runtime::SafetensorsView& trained, llvm::MutableArrayRef<flo
 
 absl::Status checkScale(const Arguments& arguments, const std::string& rankName,
                         const std::string& alphaName) {
-  if (arguments.rank < 1 || arguments.rank > kMostRank) {
-    return usageError(absl::StrCat(rankName, ": must be from 1 to ", kMostRank));
+  if (arguments.rank < 1 || arguments.rank > kMaxRank) {
+    return usageError(absl::StrCat(rankName, ": must be from 1 to ", kMaxRank));
   }
   const double scale = arguments.alpha / static_cast<double>(arguments.rank);
-  if (!(scale <= kMostScale && scale >= 1 / kMostScale)) {
+  if (!(scale <= kMaxScale && scale >= 1 / kMaxScale)) {
     return usageError(alphaName + ": alpha / rank, the scale, must be from 1e-6 to 1e6");
   }
   return absl::OkStatus();

@@ -12,7 +12,7 @@
 #include "driver/command.h"
 #include "driver/console.h"
 #include "driver/version.h"
-#include "passes/train/suggest.h"
+#include "passes/config/suggest.h"
 
 namespace oriel::driver {
 

@@ -14,7 +14,7 @@
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "passes/strategize/cluster.h"
+#include "passes/cost/cluster.h"
 #include "passes/strategize/strategy.h"
 #include "passes/train/recipe.h"
 #include "runtime/plan/plan.pb.h"

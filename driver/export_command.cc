@@ -23,9 +23,9 @@
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
-#include "runtime/train/checkpoint_reader.h"
-#include "runtime/train/convert.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
+#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/checkpoint/safetensors.h"
 
 namespace oriel::driver {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "passes/strategize/calibrate.h"
+#include "passes/cost/calibrate.h"
 #include "runtime/base/executable.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"

@@ -11,8 +11,8 @@
 #include "ir/oriel/segment.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
+#include "passes/cost/cluster_attribute.h"
 #include "passes/simulate/fold_blocks.h"
-#include "passes/strategize/cluster_attribute.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {

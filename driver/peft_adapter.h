@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "frontend/adapters.h"
-#include "runtime/train/checkpoint_reader.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
+#include "runtime/train/checkpoint/safetensors.h"
 
 namespace oriel::driver {
 

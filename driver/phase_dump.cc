@@ -8,7 +8,7 @@
 #include "driver/console.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/OperationSupport.h"
-#include "passes/train/suggest.h"
+#include "passes/config/suggest.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 

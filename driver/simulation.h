@@ -11,10 +11,10 @@
 #include "driver/kernel_forms.h"
 #include "driver/stragglers.h"
 #include "driver/vocabulary.h"
+#include "passes/cost/cluster.h"
+#include "passes/cost/software_stack.h"
 #include "passes/simulate/program_profile.h"
 #include "passes/simulate/step_simulator.h"
-#include "passes/strategize/cluster.h"
-#include "passes/strategize/software_stack.h"
 #include "passes/strategize/strategy.h"
 #include "passes/train/recipe.h"
 

@@ -92,8 +92,8 @@ Evaluation evaluationOf(const Simulation& simulation) {
 
 StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options, const Vocabulary& vocabulary)
     : options_(withTimes(options)) {
-  constexpr int kMostThreads = 8;
-  const int threads = std::min(runtime::UsableCores(), kMostThreads);
+  constexpr int kMaxThreads = 8;
+  const int threads = std::min(runtime::UsableCores(), kMaxThreads);
   for (int i = 0; i < threads; ++i) {
     models_.push_back(std::make_unique<SimulatedModel>(options_, vocabulary,
                                                        SimulatedModel::Diagnostics::kInStatus));

@@ -10,7 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "driver/strategy_options.h"
-#include "passes/strategize/cluster.h"
+#include "passes/cost/cluster.h"
 
 namespace oriel::driver {
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
+#include "passes/config/suggest.h"
 #include "passes/strategize/strategy_reader.h"
 #include "passes/strategize/strategy_text.h"
-#include "passes/train/suggest.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {

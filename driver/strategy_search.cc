@@ -114,8 +114,8 @@ class Finder {
     if (allCandidates(problem).empty()) return false;
     SearchOptions options;
     options.objective = SearchOptions::Objective::kFit;
-    constexpr int64_t kMostTries = 40;
-    options.mostSimulated = kMostTries;
+    constexpr int64_t kMaxTries = 40;
+    options.mostSimulated = kMaxTries;
     const absl::StatusOr<SearchResult> result = searchWith(&problem, options);
     return result.ok() && result->found();
   }
@@ -164,9 +164,9 @@ class Finder {
                      bytesText(problem.cluster.device.memory), ": ");
     const Cluster& cluster = problem.cluster;
     const int64_t nodes = (problem.ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode;
-    constexpr int64_t kMostTimes = 1024;
-    for (int64_t times = problem.ranks < cluster.devicesPerNode * nodes ? 1 : 2;
-         times <= kMostTimes; times *= 2) {
+    constexpr int64_t kMaxTimes = 1024;
+    for (int64_t times = problem.ranks < cluster.devicesPerNode * nodes ? 1 : 2; times <= kMaxTimes;
+         times *= 2) {
       const Cluster larger = cluster.withNodes(nodes * times);
       if (static_cast<double>(least) * static_cast<double>(problem.ranks) /
               static_cast<double>(larger.devices()) >

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "passes/strategize/cluster.h"
+#include "passes/cost/cluster.h"
 #include "runtime/doctor/machine.h"
 
 namespace oriel::driver {

@@ -13,9 +13,9 @@
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/convert.h"
-#include "runtime/train/initial_weights.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/checkpoint/initial_weights.h"
+#include "runtime/train/checkpoint/safetensors.h"
 
 namespace oriel::driver {
 

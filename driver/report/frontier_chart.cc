@@ -15,7 +15,7 @@ namespace oriel::driver {
 namespace {
 
 constexpr double kWidth = 1000, kHeight = 420, kLeft = 70, kRight = 20, kTop = 20, kBottom = 46;
-constexpr size_t kMostLabels = 6;
+constexpr size_t kMaxLabels = 6;
 
 std::string sizeText(double bytes) { return bytesText(static_cast<int64_t>(bytes)); }
 
@@ -130,7 +130,7 @@ class FrontierChart {
       const bool isCovered = std::any_of(places.begin(), places.end(), [&](const auto& place) {
         return std::hypot(place.first - px, place.second - py) < kDistance;
       });
-      if (isCovered || places.size() == kMostLabels) continue;
+      if (isCovered || places.size() == kMaxLabels) continue;
       places.emplace_back(px, py);
       const std::string number = absl::StrCat(places.size());
       picture_.circle(px, py, 9, i == 0 ? "mark best" : "mark");

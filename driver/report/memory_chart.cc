@@ -15,7 +15,7 @@ namespace oriel::driver {
 namespace {
 
 constexpr double kWidth = 1000, kLeft = 60, kRight = 80, kRow = 24, kAxis = 24, kTop = 16;
-constexpr size_t kMostRows = 32;
+constexpr size_t kMaxRows = 32;
 
 std::string useName(size_t use) { return absl::StrReplaceAll(memoryUseKey(use), {{"_", " "}}); }
 std::string useStyle(size_t use) { return absl::StrCat("use", use); }
@@ -50,7 +50,7 @@ double unitOf(double bytes) {
 
 std::string memoryChart(const std::vector<Evaluation::Program>& programs,
                         const std::vector<std::string>& names, double limit) {
-  const std::vector<size_t> rows = shownRows(programs.size(), kMostRows);
+  const std::vector<size_t> rows = shownRows(programs.size(), kMaxRows);
   double most = 1;
   for (const Evaluation::Program& program : programs) most = std::max(most, program.peakBytes());
   constexpr double kFarAway = 8;  // then bars would be too short to be read

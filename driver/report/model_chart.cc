@@ -29,7 +29,7 @@ PartName split(const SimulatedPart& part) {
 class BlocksChart {
  public:
   BlocksChart(const std::vector<SimulatedPart>& parts, int64_t grids)
-      : grids_(grids), shown_(std::min(parts.size(), kMostParts)) {
+      : grids_(grids), shown_(std::min(parts.size(), kMaxParts)) {
     for (size_t i = 0; i < shown_; ++i) place(parts[i]);
     if (shown_ < parts.size()) {
       note_ = absl::StrCat("<p class=\"note\">The first ", shown_, " of ", parts.size(),
@@ -44,7 +44,7 @@ class BlocksChart {
   }
 
  private:
-  static constexpr size_t kMostParts = 400;
+  static constexpr size_t kMaxParts = 400;
   static constexpr double kRow = 86, kTop = 18, kHeight = 34, kGap = 2, kCharacter = 7;
 
   struct Cell {
@@ -148,11 +148,11 @@ std::string blocksChart(const Simulation& simulation, int64_t grids) {
 
 std::string ranksChart(const Candidate& candidate, const Cluster& cluster) {
   constexpr double kCell = 25, kBetween = 4, kNodeGap = 14, kRow = 58, kTop = 16;
-  constexpr int64_t kMostDevices = 256;
+  constexpr int64_t kMaxDevices = 256;
   const int64_t perNode = cluster.devicesPerNode, perGrid = candidate.ofSample() * candidate.dp;
   const int64_t used = (candidate.ranks() + perNode - 1) / perNode;
-  const int64_t nodes = std::clamp<int64_t>(kMostDevices / perNode, 1, used);
-  const int64_t devices = std::min(perNode, kMostDevices);  // of a node that are drawn
+  const int64_t nodes = std::clamp<int64_t>(kMaxDevices / perNode, 1, used);
+  const int64_t devices = std::min(perNode, kMaxDevices);  // of a node that are drawn
   const RankPlaces places = candidate.places();
   auto gapsBefore = [&](int64_t device) { return device / candidate.ofSample(); };
   const double nodeWidth = static_cast<double>(devices) * kCell +

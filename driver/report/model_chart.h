@@ -6,8 +6,8 @@
 #include <string>
 
 #include "driver/simulation.h"
+#include "passes/cost/cluster.h"
 #include "passes/search/candidate.h"
-#include "passes/strategize/cluster.h"
 
 namespace oriel::driver {
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWidth = 1000, kLeft = 60, kRight = 10;
 constexpr double kNarrowest = 2;  // of a bar that is drawn on its own
-constexpr size_t kMostRows = 32;
+constexpr size_t kMaxRows = 32;
 constexpr double kDigit = 5.6;  // width of one, of the small labels
 
 // As the classes of the style sheet, and for the legend.
@@ -31,8 +31,8 @@ class StepChart {
   StepChart(const StepTimeline& step, const std::vector<std::string>& names)
       : step_(step),
         names_(names),
-        rows_(shownRows(step.programs.size(), kMostRows)),
-        rowHeight_(rows_.size() > kMostRows / 2 ? 16 : 26),
+        rows_(shownRows(step.programs.size(), kMaxRows)),
+        rowHeight_(rows_.size() > kMaxRows / 2 ? 16 : 26),
         axis_{0, step.seconds > 0 ? step.seconds : 1, kLeft, kWidth - kRight},
         picture_(kWidth, height(), "Timeline of a step") {}
 

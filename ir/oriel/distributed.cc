@@ -176,11 +176,11 @@ LogicalResult verifyStream(mlir::Operation* op, mlir::NamedAttribute attribute) 
   if (!llvm::isa<CollectiveOpInterface>(op)) {
     return op->emitOpError("is no collective, but on a stream");
   }
-  constexpr int64_t kMostStreams = 1 << 16;
+  constexpr int64_t kMaxStreams = 1 << 16;
   if (!stream || !stream.getType().isInteger(64) || stream.getInt() < 1 ||
-      stream.getInt() > kMostStreams) {
+      stream.getInt() > kMaxStreams) {
     return op->emitOpError("is on the stream ")
-           << attribute.getValue() << ", expected one from 1 to " << kMostStreams;
+           << attribute.getValue() << ", expected one from 1 to " << kMaxStreams;
   }
   for (Value result : op->getResults()) {
     if (!result.hasOneUse() || !llvm::isa<WaitOp>(*result.user_begin())) {

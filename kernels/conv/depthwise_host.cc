@@ -172,9 +172,9 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
 
 // The types of a launch: what of its operands' type, or f32, its result is.
 template <KernelFactory kSingle, KernelFactory kDouble, KernelFactory kBF16, KernelFactory kWide,
-          int kOperands, int kMostOperands>
+          int kOperands, int kMaxOperands>
 absl::StatusOr<KernelFn> ByTypes(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, kOperands, kMostOperands, 1));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, kOperands, kMaxOperands, 1));
   const DType operands = spec.operands[0].dtype, result = spec.results[0].dtype;
   if (operands == DType::kF32) return kSingle(spec);
   if (operands == DType::kF64) return kDouble(spec);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 // A grid has up to 65,535 tiles of 64 of them.
-constexpr int64_t kMostColumns = 65535 * kExpertTile;
+constexpr int64_t kMaxColumns = 65535 * kExpertTile;
 
 unsigned Tiles(int64_t size, int64_t tile) {
   return static_cast<unsigned>((size + tile - 1) / tile);
@@ -34,7 +34,7 @@ class TableMaker {
     if (tiles > INT32_MAX || shape.experts > 65535) {
       return Unsupported(spec, "takes up to 65,535 experts and 2^31 - 1 tiles of rows");
     }
-    if (std::max(shape.depth, shape.columns) > kMostColumns) {
+    if (std::max(shape.depth, shape.columns) > kMaxColumns) {
       return Unsupported(spec, "takes matrices of up to 4,194,240 rows and columns");
     }
     const ExpertArgs args{shape.choices,

@@ -87,23 +87,23 @@ int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 template <typename Gemm>
 class TileGemms {
  public:
-  static constexpr int64_t kLeast = 8, kMost = 512;
+  static constexpr int64_t kMin = 8, kMax = 512;
 
   // `rows` is the member of the shape that says how many there are.
   static absl::StatusOr<TileGemms> Create(GemmShape shape, int64_t GemmShape::*rows,
                                           int64_t choices, int num_threads) {
     TileGemms gemms;
-    int64_t size = kLeast / 2;
+    int64_t size = kMin / 2;
     do {
       size *= 2;
       shape.*rows = size;
       ORIEL_ASSIGN_OR_RETURN(std::shared_ptr<Gemm> gemm, Gemm::Create(shape, num_threads));
       gemms.gemms_.push_back(std::move(gemm));
-    } while (size < kMost && size < choices);
+    } while (size < kMax && size < choices);
     return gemms;
   }
 
-  int64_t most_rows() const { return kLeast << (gemms_.size() - 1); }
+  int64_t most_rows() const { return kMin << (gemms_.size() - 1); }
 
   struct Part {
     Gemm* gemm;
@@ -112,10 +112,10 @@ class TileGemms {
   // The part that begins `left` rows.
   Part Next(int64_t left) const {
     size_t i = 0;
-    while (i + 1 < gemms_.size() && (kLeast << i) < left) ++i;
-    const int64_t rows = kLeast << i;
+    while (i + 1 < gemms_.size() && (kMin << i) < left) ++i;
+    const int64_t rows = kMin << i;
     if (i > 0 && 4 * left < 3 * rows) --i;
-    return {gemms_[i].get(), kLeast << i};
+    return {gemms_[i].get(), kMin << i};
   }
 
  private:

@@ -22,15 +22,15 @@ struct StepLaunch {
 // Launches for all that are not empty. `step` has the attributes.
 absl::StatusOr<std::vector<StepLaunch>> StepLaunches(const KernelSpec& spec, const Device& device,
                                                      const StepShape& shape, const StepArgs& step) {
-  constexpr int64_t kMostChunks = 1 << 30;
+  constexpr int64_t kMaxChunks = 1 << 30;
   std::vector<StepLaunch> launches;
   for (int i = 0; i < shape.count; ++i) {
     const int64_t count = spec.operands[i].num_elements();
     const int64_t chunks = (count + kStepChunk - 1) / kStepChunk;
     if (chunks == 0) continue;
-    if (chunks > kMostChunks) return Unsupported(spec, "a tensor has too many elements");
+    if (chunks > kMaxChunks) return Unsupported(spec, "a tensor has too many elements");
     if (launches.empty() || launches.back().args.used == kStepTensors ||
-        launches.back().args.first_chunk[launches.back().args.used] + chunks > kMostChunks) {
+        launches.back().args.first_chunk[launches.back().args.used] + chunks > kMaxChunks) {
       launches.push_back({step, {}, {}});
     }
     StepArgs& args = launches.back().args;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "passes/cost/software_stack.h"
 #include "passes/lower/program_memory.h"
-#include "passes/strategize/software_stack.h"
 
 namespace oriel {
 

@@ -2,8 +2,8 @@
 
 #include "ir/exec/exec.h"
 #include "ir/scalar/scalar.h"
+#include "passes/cost/cluster_attribute.h"
 #include "passes/generate/form_generated.h"
-#include "passes/strategize/cluster_attribute.h"
 
 namespace oriel {
 

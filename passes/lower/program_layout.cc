@@ -14,9 +14,9 @@ namespace {
 
 // Beyond so many copies, the stash values of a microbatch that the same segments use lie one behind
 // the other. One is small then beside all.
-constexpr int64_t kMostCopies = 30'000;
+constexpr int64_t kMaxCopies = 30'000;
 // About so many seconds take 3e8 steps.
-constexpr int64_t kMostSteps = 1'500'000'000;
+constexpr int64_t kMaxSteps = 1'500'000'000;
 // Nothing better than this above the lower bound is looked for, and for each so many steps a
 // percent more is as good.
 constexpr int64_t kGoodPercent = 1;
@@ -74,7 +74,7 @@ MemoryLayout ProgramMemory::placeAll(int64_t enough, int64_t steps) const {
   for (auto [id, storage] : llvm::enumerate(storages)) {
     if (storage.persistent && !isOnClock(storage)) continue;
     size_t group = groups.size();
-    if (copies > kMostCopies && isOnClock(storage)) {
+    if (copies > kMaxCopies && isOnClock(storage)) {
       std::vector<size_t> segments;
       for (const StorageUse& use : storage.uses) segments.push_back(use.segment);
       group = known.try_emplace({std::move(segments), storage.slots}, group).first->second;
@@ -153,7 +153,7 @@ void ProgramMemory::setCopies(const Copies& copies) {
 }
 
 MemoryLayout ProgramMemory::place(int64_t enough) {
-  MemoryLayout best = placeAll(enough, kMostSteps);
+  MemoryLayout best = placeAll(enough, kMaxSteps);
   if (!clock_) return best;
   int64_t most = 1;  // copies that any value needs
   for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
@@ -169,8 +169,8 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
     int64_t blocks = 0;
     for (const Storage& storage : assignment_.storages()) blocks += storage.slots;
     // An order takes so many at the most.
-    if (blocks > kMostCopies || blocks * blocks / 2 > kMostSteps - steps) return;
-    MemoryLayout layout = placeAll(good, kMostSteps - steps);
+    if (blocks > kMaxCopies || blocks * blocks / 2 > kMaxSteps - steps) return;
+    MemoryLayout layout = placeAll(good, kMaxSteps - steps);
     steps += layout.steps;
     if (layout.bytes >= best.bytes) return;
     best = std::move(layout);

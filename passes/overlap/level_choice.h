@@ -8,9 +8,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/cost/segment_time.h"
 #include "passes/lower/launches.h"
 #include "passes/overlap/program_overlap.h"
-#include "passes/stage/segment_time.h"
 
 namespace oriel {
 

@@ -8,10 +8,10 @@
 #include "ir/interfaces/view.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
+#include "passes/cost/collective_time.h"
+#include "passes/cost/op_time.h"
 #include "passes/overlap/buckets.h"
 #include "passes/overlap/list_scheduler.h"
-#include "passes/stage/collective_time.h"
-#include "passes/stage/op_time.h"
 
 namespace oriel {
 

@@ -14,9 +14,9 @@ using mlir::Value;
 
 // How far a look goes: ops behind a value; in front of what it is added to, levels of ops, and ops
 // on all of them. What is further counts as not pending.
-constexpr int kMostBehind = 16;
-constexpr int kMostBefore = 8;
-constexpr int kMostGuesses = 64;
+constexpr int kMaxBehind = 16;
+constexpr int kMaxBefore = 8;
+constexpr int kMaxGuesses = 64;
 
 // The only use of a value by an op; null if there is none, or are more. Returns don't count: a
 // stash is handed on pending, and an output is completed there anyway.
@@ -58,16 +58,16 @@ void insertAll(AxisList& axes, const AxisList& others) {
 }  // namespace
 
 AxisList JoinedSums::joinedAxes(Value value) {
-  opsLeft_ = kMostGuesses;
+  opsLeft_ = kMaxGuesses;
   AxisList sum, possible = llvm::to_vector<2>(llvm::seq(planner_.sizes().count()));
-  for (int i = 0; i < kMostBehind; ++i) {
+  for (int i = 0; i < kMaxBehind; ++i) {
     OpOperand* use = onlyUse(value);
     if (!use) break;
     const std::optional<llvm::SmallVector<Value>> others = summedWith(*use);
     if (!others) break;
     AxisList left = possible, more = sum;
     for (Value other : *others) {
-      Expected expected = expect(other, kMostBefore);
+      Expected expected = expect(other, kMaxBefore);
       intersect(left, expected.possible);
       insertAll(more, expected.sum);
     }

@@ -15,7 +15,7 @@ using mlir::Value;
 using Ints = llvm::SmallVector<int64_t>;
 
 // Experts are a few layers; what goes on for longer would not fit the stack.
-constexpr int kMostDepth = 1000;
+constexpr int kMaxDepth = 1000;
 
 // Sizes of features.
 Ints featureSizes(llvm::ArrayRef<int64_t> shape, const DimRoles& roles) {
@@ -103,7 +103,7 @@ Value ExpertRegion::convert(Value value, const DimRoles& roles) {
   if (auto known = converted_.find(value); known != converted_.end()) {
     return known->second.roles == roles ? known->second.value : Value();
   }
-  if (depth_ == kMostDepth) return {};
+  if (depth_ == kMaxDepth) return {};
   ++depth_;
   Value result = convertNew(value, roles);
   --depth_;

@@ -45,7 +45,7 @@ class KeyColumns {
 };
 
 // The widest head that attention kernels take in f32 and bf16.
-inline constexpr int64_t kMostColumns = 256;
+inline constexpr int64_t kMaxColumns = 256;
 
 // Queries [b, h, s, d] and keys [b, g, t, d] with the columns behind theirs, for an attention of
 // this scale.

@@ -194,7 +194,7 @@ Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, Value value, in
 }
 
 bool mayHide(Value added) {
-  constexpr size_t kMostValues = 256;
+  constexpr size_t kMaxValues = 256;
   llvm::SmallVector<Value> open = {added};
   llvm::DenseSet<Value> seen;
   auto isLarge = [](const llvm::APFloat& number) {
@@ -203,7 +203,7 @@ bool mayHide(Value added) {
   while (!open.empty()) {
     Value next = open.pop_back_val();
     if (!seen.insert(next).second) continue;
-    if (seen.size() > kMostValues) return true;
+    if (seen.size() > kMaxValues) return true;
     const bool isFloat = llvm::isa<mlir::FloatType>(tensorType(next).getElementType());
     mlir::DenseElementsAttr table;
     if (mlir::matchPattern(next, mlir::m_Constant(&table))) {

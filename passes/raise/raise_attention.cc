@@ -52,7 +52,7 @@ std::optional<KeyColumns> matchColumns(Value added, llvm::ArrayRef<int64_t> quer
   if (softcap != 0 || !scales || !dependsOnParameter(added)) return std::nullopt;
   std::optional<KeyColumns> columns = KeyColumns::match(added, keys);
   const bool fits = columns && columns->isOf(ir::elementCount(queries.drop_back())) &&
-                    queries.back() + columns->count() <= kMostColumns;
+                    queries.back() + columns->count() <= kMaxColumns;
   return fits ? columns : std::nullopt;
 }
 
@@ -299,7 +299,7 @@ struct BiasesOfSplitScores : mlir::OpRewritePattern<ir::ReshapeOp> {
     if (!op->hasOneUse() || !llvm::isa<ir::SoftmaxOp>(*op->user_begin())) {
       return rewriter.notifyMatchFailure(op, "no scores of a softmax");
     }
-    constexpr int kMostBiases = 4;
+    constexpr int kMaxBiases = 4;
     llvm::SmallVector<Value> biases;
     Value scores = op.getInput();
     for (;;) {
@@ -310,7 +310,7 @@ struct BiasesOfSplitScores : mlir::OpRewritePattern<ir::ReshapeOp> {
                llvm::isa_and_nonnull<ir::AddOp, ir::ReshapeOp>(operand.getDefiningOp());
       };
       auto sum = matchEither<ir::AddOp>(scores, leads);
-      if (!sum || biases.size() == kMostBiases) {
+      if (!sum || biases.size() == kMaxBiases) {
         return rewriter.notifyMatchFailure(op, "no sum with scores that were split");
       }
       std::tie(scores, biases.emplace_back()) = *sum;

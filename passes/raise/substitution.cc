@@ -389,7 +389,7 @@ class Bases {
     }
     llvm::ArrayRef<int64_t> sizes = type.getShape();
     const int64_t rows = sizes.back();
-    if (rows != sizes[sizes.size() - 2] || rows < 3 || rows > SubstitutionTerms::kMostRows) {
+    if (rows != sizes[sizes.size() - 2] || rows < 3 || rows > SubstitutionTerms::kMaxRows) {
       return false;
     }
     // Of all values in order: each knows its operands'.

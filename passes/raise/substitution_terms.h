@@ -22,9 +22,9 @@ class SubstitutionTerms {
   // A sum of products of elements of B and X, with signs; 0 is zero.
   using Element = uint64_t;
   static constexpr Element kZero = 0;
-  static constexpr int64_t kMostRows = 256;
+  static constexpr int64_t kMaxRows = 256;
 
-  // 1 < rows <= kMostRows.
+  // 1 < rows <= kMaxRows.
   explicit SubstitutionTerms(int64_t rows) : rows_(rows) {}
 
   // Of B, with column < row.

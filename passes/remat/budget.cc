@@ -7,11 +7,11 @@
 
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringSet.h"
+#include "passes/cost/op_time.h"
 #include "passes/lower/program_memory.h"
 #include "passes/remat/forward_graph.h"
 #include "passes/remat/option_path.h"
 #include "passes/remat/stash_edit.h"
-#include "passes/stage/op_time.h"
 #include "passes/strategize/schedule.h"
 
 namespace oriel {
@@ -198,11 +198,11 @@ class BudgetSearch {
   // Each is a compilation to try, and its neighbours on a long path differ by single blocks of
   // many.
   static std::vector<OptionPlan> someOf(std::vector<OptionPlan> path) {
-    constexpr size_t kMost = 48;
-    if (path.size() <= kMost) return path;
+    constexpr size_t kMax = 48;
+    if (path.size() <= kMax) return path;
     std::vector<OptionPlan> some;
-    for (size_t i = 0; i < kMost; ++i) {
-      some.push_back(std::move(path[i * (path.size() - 1) / (kMost - 1)]));
+    for (size_t i = 0; i < kMax; ++i) {
+      some.push_back(std::move(path[i * (path.size() - 1) / (kMax - 1)]));
     }
     return some;
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "passes/strategize/link_time.h"
+#include "passes/cost/link_time.h"
 
 namespace oriel {
 

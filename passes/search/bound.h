@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "passes/cost/cluster.h"
 #include "passes/search/candidate.h"
-#include "passes/strategize/cluster.h"
 
 namespace oriel {
 

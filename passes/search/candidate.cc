@@ -6,8 +6,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "passes/config/suggest.h"
 #include "passes/strategize/strategy_text.h"
-#include "passes/train/suggest.h"
 
 namespace oriel {
 

@@ -377,10 +377,10 @@ class Searcher {
     }
     std::sort(expected.begin(), expected.end());
     std::vector<Candidate> asked;
-    constexpr size_t kMost = 16;
+    constexpr size_t kMax = 16;
     for (const auto& [seconds, other] : expected) {
       const bool isAsked = std::find(asked.begin(), asked.end(), other) != asked.end();
-      if (!isAsked && asked.size() < kMost) asked.push_back(other);
+      if (!isAsked && asked.size() < kMax) asked.push_back(other);
     }
     tryAll(asked);
   }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "passes/strategize/cluster.h"
+#include "passes/cost/cluster.h"
 
 namespace oriel {
 

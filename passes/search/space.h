@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "passes/cost/cluster.h"
 #include "passes/search/candidate.h"
-#include "passes/strategize/cluster.h"
 
 namespace oriel {
 

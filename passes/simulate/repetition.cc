@@ -4,16 +4,16 @@
 #include <utility>
 
 #include "ir/oriel/segment.h"
-#include "passes/strategize/cluster_attribute.h"
+#include "passes/cost/cluster_attribute.h"
 
 namespace oriel {
 
 // Where a block's communication is over before the next but one, each further block takes the same.
 // Else some tens are compiled, in tenths of a second.
 size_t Repetition::Run::kept() const {
-  constexpr size_t kFew = 4, kMost = 32, kKept = 24;
+  constexpr size_t kFew = 4, kMax = 32, kKept = 24;
   if (isSteady) return blocks.size() <= 2 * kFew + 1 ? blocks.size() : kFew;
-  return blocks.size() <= kMost ? blocks.size() : kKept;
+  return blocks.size() <= kMax ? blocks.size() : kKept;
 }
 
 // Not where a bucket, or what is gathered ahead, is of several blocks, nor where the collectives of

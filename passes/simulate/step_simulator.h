@@ -1,7 +1,7 @@
 // When the ranks of all programs do what in a step, by replay of their schedules.
 //
 // Ranks of one program run the same instructions on the same shapes, so one stands for all. A
-// segment was replayed once (passes/stage/segment_time.h); here its pieces are run as the schedule
+// segment was replayed once (passes/cost/segment_time.h); here its pieces are run as the schedule
 // says, and what one program sends another waits for.
 #ifndef ORIEL_PASSES_SIMULATE_STEP_SIMULATOR_H_
 #define ORIEL_PASSES_SIMULATE_STEP_SIMULATOR_H_

@@ -13,9 +13,9 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "passes/cost/op_time.h"
 #include "passes/stage/balance.h"
 #include "passes/stage/layer_order.h"
-#include "passes/stage/op_time.h"
 #include "passes/stage/towers.h"
 #include "passes/strategize/segment_values.h"
 

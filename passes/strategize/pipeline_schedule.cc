@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "passes/train/suggest.h"
+#include "passes/config/suggest.h"
 
 namespace oriel {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "passes/train/suggest.h"
+#include "passes/config/suggest.h"
 
 namespace oriel {
 

@@ -77,19 +77,19 @@ class WorkByName {
 
   // "a.*.weight" (12), "b.weight" and 3 more: the most work first.
   std::string text() const {
-    constexpr size_t kMost = 8;
+    constexpr size_t kMax = 8;
     std::vector<const std::pair<const std::string, Pattern>*> sorted;
     for (const auto& entry : patterns_) sorted.push_back(&entry);
     llvm::stable_sort(
         sorted, [](const auto* a, const auto* b) { return a->second.flops > b->second.flops; });
     std::vector<std::string> parts;
-    for (const auto* entry : llvm::ArrayRef(sorted).take_front(kMost)) {
+    for (const auto* entry : llvm::ArrayRef(sorted).take_front(kMax)) {
       const size_t count = entry->second.names.size();
       parts.push_back("\"" + entry->first + "\"");
       if (count > 1) parts.back() += " (" + std::to_string(count) + ")";
     }
     std::string text = llvm::join(parts, ", ");
-    if (sorted.size() > kMost) text += " and " + std::to_string(sorted.size() - kMost) + " more";
+    if (sorted.size() > kMax) text += " and " + std::to_string(sorted.size() - kMax) + " more";
     return text;
   }
 

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "passes/config/suggest.h"
 #include "passes/strategize/cuts.h"
 #include "passes/train/recipe.h"
-#include "passes/train/suggest.h"
 
 namespace oriel {
 

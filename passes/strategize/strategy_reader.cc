@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "passes/train/yaml_reader.h"
+#include "passes/config/yaml_reader.h"
 
 namespace oriel {
 

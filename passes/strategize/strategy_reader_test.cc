@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "passes/train/yaml_reader.h"
+#include "passes/config/reader_testing.h"
+#include "passes/config/yaml_reader.h"
 
 namespace oriel {
 namespace {
@@ -25,17 +26,9 @@ remat: full
 memory: 16 GiB
 )";
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
-
 std::string errorOf(const std::string& text) {
-  absl::StatusOr<Strategy> strategy = parseStrategy(text, "s.yaml");
-  EXPECT_FALSE(strategy.ok()) << text;
-  EXPECT_EQ(strategy.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(strategy.status().message());
+  SCOPED_TRACE(text);
+  return refusalOf(parseStrategy(text, "s.yaml"));
 }
 
 TEST(StrategyReader, ReadsEveryKey) {

@@ -16,7 +16,7 @@ using mlir::Value;
 namespace {
 
 // Most pieces that evaluation cuts the positions into: each is a few ops more.
-constexpr int64_t kMostPieces = 16;
+constexpr int64_t kMaxPieces = 16;
 
 // What gives the logits of a cross entropy, which nothing else reads.
 struct OutputLayer {
@@ -132,7 +132,7 @@ LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
   const RankedTensorType rows = layer->rows();
   const int64_t dim = rows.getRank() - 1, positions = rows.getShape().back();
   const int64_t divided = positions % ranks == 0 ? positions / ranks : positions;
-  int64_t count = std::clamp<int64_t>(divided, 1, kMostPieces);
+  int64_t count = std::clamp<int64_t>(divided, 1, kMaxPieces);
   while (count > 1 && divided % count != 0) --count;
   Pieces inputs(builder, linear.getInput(), dim, count);
   Pieces labels(builder, ir::reshapeTo(builder, loc, entropy.getLabels(), rows), dim, count);

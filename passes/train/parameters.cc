@@ -1,7 +1,7 @@
 #include "passes/train/parameters.h"
 
+#include "passes/config/suggest.h"
 #include "passes/train/autodiff.h"
-#include "passes/train/suggest.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 #include "passes/train/precision_rules.h"
 
-#include "passes/train/suggest.h"
+#include "passes/config/suggest.h"
 
 namespace oriel {
 

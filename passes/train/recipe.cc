@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "passes/config/suggest.h"
+#include "passes/config/yaml_reader.h"
 #include "passes/train/recipe_init.h"
 #include "passes/train/recipe_optimizer.h"
-#include "passes/train/suggest.h"
-#include "passes/train/yaml_reader.h"
 
 namespace oriel {
 namespace {

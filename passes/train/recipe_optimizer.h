@@ -2,8 +2,8 @@
 #ifndef ORIEL_PASSES_TRAIN_RECIPE_OPTIMIZER_H_
 #define ORIEL_PASSES_TRAIN_RECIPE_OPTIMIZER_H_
 
+#include "passes/config/yaml_reader.h"
 #include "passes/train/recipe.h"
-#include "passes/train/yaml_reader.h"
 
 namespace oriel {
 

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "passes/config/reader_testing.h"
+
 namespace oriel {
 namespace {
 
@@ -51,17 +53,9 @@ batch: {global: 2, micro: 2}
 steps: 5
 )";
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
-
 std::string errorOf(const std::string& text) {
-  absl::StatusOr<Recipe> recipe = parseRecipe(text, "r.yaml");
-  EXPECT_FALSE(recipe.ok()) << text;
-  EXPECT_EQ(recipe.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(recipe.status().message());
+  SCOPED_TRACE(text);
+  return refusalOf(parseRecipe(text, "r.yaml"));
 }
 
 TEST(Recipe, ReadsEveryKey) {

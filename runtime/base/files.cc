@@ -41,10 +41,10 @@ absl::StatusOr<int> OpenRegular(const std::string& path, int64_t* size) {
 }  // namespace
 
 absl::StatusOr<std::string> FollowLinks(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as Linux has it
+  constexpr int kMaxLinks = 40;  // as Linux has it
   std::string target = path;
   std::error_code error;
-  for (int i = 0; i <= kMostLinks; ++i) {
+  for (int i = 0; i <= kMaxLinks; ++i) {
     const std::filesystem::path link = std::filesystem::read_symlink(target, error);
     if (error) return target;
     target = JoinPath(FolderOf(target), link.string());

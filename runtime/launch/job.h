@@ -12,8 +12,8 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/launch/options.h"
 #include "runtime/plan/plan.pb.h"
-#include "runtime/train/checkpoint_reader.h"
-#include "runtime/train/tar_shards.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
+#include "runtime/train/data/tar_shards.h"
 
 namespace oriel::runtime {
 

@@ -22,7 +22,7 @@
 #include "runtime/launch/rank_link.h"
 #include "runtime/launch/rank_monitor.h"
 #include "runtime/launch/stop_signal.h"
-#include "runtime/train/checkpoint_reader.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
 
 namespace oriel::runtime {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 #include "runtime/plan/plan_builder_testing.h"
+#include "runtime/train/checkpoint/safetensors.h"
+#include "runtime/train/data/shuffle.h"
 #include "runtime/train/data_testing.h"
-#include "runtime/train/safetensors.h"
-#include "runtime/train/shuffle.h"
 
 namespace oriel::runtime {
 namespace {

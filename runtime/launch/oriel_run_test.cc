@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/launch/oriel_run_testing.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/checkpoint/safetensors.h"
 
 namespace oriel::runtime {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
-#include "runtime/train/checkpoint_index.h"
+#include "runtime/train/checkpoint/checkpoint_index.h"
 
 namespace oriel::runtime {
 namespace {

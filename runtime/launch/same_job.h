@@ -11,7 +11,7 @@ namespace oriel::runtime {
 // InvalidArgument on each rank that has another plan, data, checkpoint or option than rank 0: it
 // says which. With a copy of a file that is stale on one machine, ranks would train on to wrong
 // numbers, or wait for ever. Paths may differ. Weights are held against the plan as they are loaded
-// (runtime/train/initial_weights.h).
+// (runtime/train/checkpoint/initial_weights.h).
 absl::Status CheckSameJob(const Job& job, Communicator& world);
 
 }  // namespace oriel::runtime

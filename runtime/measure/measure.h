@@ -1,5 +1,5 @@
 // What this machine's cores, memory and communicator do: what the compiler's cost model is
-// calibrated with (passes/strategize/calibrate.h, docs/cost_model.md).
+// calibrated with (passes/cost/calibrate.h, docs/cost_model.md).
 #ifndef ORIEL_RUNTIME_MEASURE_MEASURE_H_
 #define ORIEL_RUNTIME_MEASURE_MEASURE_H_
 

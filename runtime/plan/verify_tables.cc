@@ -426,7 +426,7 @@ void VerifyChannels(const plan::Plan& plan, Problems& problems) {
   }
 }
 
-// As runtime/train/batch_layout.h reads them.
+// As runtime/train/data/batch_layout.h reads them.
 bool ImagesFit(const plan::Input& input, int64_t samples) {
   const auto& images = input.images();
   const auto& shape = input.microbatch().shape();
@@ -493,7 +493,7 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
 // code. What the code does is not checked.
 void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
   constexpr size_t kMaxCode = size_t{64} << 20;
-  constexpr int64_t kMostBlockUnits = 256;  // one for each thread
+  constexpr int64_t kMaxBlockUnits = 256;  // one for each thread
   std::set<std::string> names;
   for (const auto& kernel : plan.generated()) {
     const std::string name = absl::StrCat("the generated kernel '", kernel.name(), "'");
@@ -516,7 +516,7 @@ void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
                      " elements, but has a result of ", elements);
       }
     }
-    if (kernel.block_units() < 0 || kernel.block_units() > kMostBlockUnits) {
+    if (kernel.block_units() < 0 || kernel.block_units() > kMaxBlockUnits) {
       problems.Add(name, " computes ", kernel.block_units(), " units with a block of CUDA");
     }
     const int64_t elements = FromPlan(kernel.results(0)).num_elements();

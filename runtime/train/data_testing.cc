@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
-#include "runtime/train/npy.h"
+#include "runtime/train/data/npy.h"
 
 namespace oriel::runtime {
 

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/train/data/tar_shards.h"
 #include "runtime/train/rank_context.h"
-#include "runtime/train/tar_shards.h"
 
 namespace oriel::runtime {
 

@@ -10,11 +10,11 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
-#include "runtime/train/convert.h"
-#include "runtime/train/initial_weights.h"
+#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/checkpoint/initial_weights.h"
+#include "runtime/train/checkpoint/safetensors.h"
 #include "runtime/train/piece_gatherer.h"
 #include "runtime/train/random_values.h"
-#include "runtime/train/safetensors.h"
 
 namespace oriel::runtime {
 namespace {

@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.pb.h"
-#include "runtime/train/checkpoint_reader.h"
-#include "runtime/train/checkpoint_writer.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
+#include "runtime/train/checkpoint/checkpoint_writer.h"
 
 namespace oriel::runtime {
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint_writer.h"
+#include "runtime/train/checkpoint/checkpoint_writer.h"
 
 namespace oriel::runtime {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/host_access.h"
-#include "runtime/train/batch_layout.h"
-#include "runtime/train/loader.h"
+#include "runtime/train/data/batch_layout.h"
+#include "runtime/train/data/loader.h"
 
 namespace oriel::runtime {
 

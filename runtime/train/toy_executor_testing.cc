@@ -9,7 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/checkpoint/safetensors.h"
 
 namespace oriel::runtime {
 namespace {

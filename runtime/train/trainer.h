@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/train/checkpoint_index.h"
+#include "runtime/train/checkpoint/checkpoint_index.h"
+#include "runtime/train/data/tar_shards.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
-#include "runtime/train/tar_shards.h"
 
 namespace oriel::runtime {
 

@@ -10,9 +10,9 @@
 
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
+#include "runtime/train/data/npy.h"
 #include "runtime/train/data_testing.h"
 #include "runtime/train/evaluator.h"
-#include "runtime/train/npy.h"
 #include "runtime/train/toy_executor_testing.h"
 
 namespace oriel::runtime {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/train/checkpoint_index.h"
+#include "runtime/train/checkpoint/checkpoint_index.h"
 #include "tests/fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

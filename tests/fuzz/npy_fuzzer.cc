@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/convert.h"
-#include "runtime/train/npy.h"
+#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/data/npy.h"
 #include "tests/fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/safetensors.h"
+#include "runtime/train/checkpoint/safetensors.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/input_folder.h"
 

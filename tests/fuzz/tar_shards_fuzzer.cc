@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/sample_reader.h"
-#include "runtime/train/tar_shards.h"
+#include "runtime/train/data/sample_reader.h"
+#include "runtime/train/data/tar_shards.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/input_folder.h"
 

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/train/safetensors_difference.h"
+#include "runtime/train/checkpoint/safetensors_difference.h"
 
 namespace {
 

@@ -9,7 +9,7 @@ namespace oriel::runtime {
 
 absl::StatusOr<std::unique_ptr<GraphProgress>> GraphProgress::Create(
     const kernels::cuda::Device& device) {
-  constexpr size_t kBytes = kMostCalls * sizeof(uint32_t);
+  constexpr size_t kBytes = kMaxCalls * sizeof(uint32_t);
   ORIEL_RETURN_IF_ERROR(device.MakeCurrent());
   ORIEL_ASSIGN_OR_RETURN(kernels::cuda::PassCounter counter,
                          kernels::cuda::PassCounter::Find(device));
@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<GraphProgress>> GraphProgress::Create(
       made->counter_.Put(reinterpret_cast<uint32_t*>(made->counted_), made->seen_, nullptr));
   ORIEL_RETURN_IF_ERROR(clear());
   ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver, cuStreamSynchronize, nullptr));
-  std::fill_n(made->seen_, kMostCalls, 0u);
+  std::fill_n(made->seen_, kMaxCalls, 0u);
   return made;
 }
 
@@ -40,7 +40,7 @@ GraphProgress::~GraphProgress() {
 
 absl::Status GraphProgress::Add(std::string what, CUstream stream) {
   Call call{std::move(what)};
-  if (used_ < kMostCalls) {
+  if (used_ < kMaxCalls) {
     auto* const counted = reinterpret_cast<uint32_t*>(counted_) + used_;
     ORIEL_RETURN_IF_ERROR(counter_.Put(counted, seen_ + used_, stream));
     call.seen = seen_ + used_++;

@@ -24,7 +24,7 @@ namespace oriel::runtime {
 class GraphProgress {
  public:
   // Up to so many calls of all graphs are counted; memory can't be had while a stream is captured.
-  static constexpr int64_t kMostCalls = 1 << 16;
+  static constexpr int64_t kMaxCalls = 1 << 16;
 
   static absl::StatusOr<std::unique_ptr<GraphProgress>> Create(const kernels::cuda::Device& device);
   ~GraphProgress();

@@ -84,7 +84,7 @@ TEST_F(DeviceGraphProgress, AGraphMayHaveNoCalls) {
 }
 
 TEST_F(DeviceGraphProgress, WhatIsNotCountedIsNamedWithTheRest) {
-  for (int64_t i = 0; i < GraphProgress::kMostCalls - 1; ++i) {
+  for (int64_t i = 0; i < GraphProgress::kMaxCalls - 1; ++i) {
     ORIEL_ASSERT_OK(progress_->Add("before", stream_));
   }
   progress_->EndGraph();

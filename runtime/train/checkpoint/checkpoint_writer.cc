@@ -1,0 +1,212 @@
+#include "runtime/train/checkpoint/checkpoint_writer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/files.h"
+#include "runtime/base/status.h"
+#include "runtime/train/checkpoint/safetensors.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr char kUnfinishedPrefix[] = ".step-";
+constexpr char kUnfinishedSuffix[] = ".tmp";
+
+void RemoveFolder(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+// Puts the finished folder in its place, where one of an earlier run may be.
+absl::Status Publish(const std::string& temporary, const std::string& target) {
+  // A folder with files in it cannot be renamed over; exchanging leaves no moment without one.
+  // Where the file system can't exchange, the old one goes first.
+  if (access(target.c_str(), F_OK) == 0) {
+    if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+      RemoveFolder(temporary);
+      return absl::OkStatus();
+    }
+    RemoveFolder(target);
+  }
+  if (rename(temporary.c_str(), target.c_str()) != 0) {
+    return ErrnoError(target, "rename a finished checkpoint to", errno);
+  }
+  return absl::OkStatus();
+}
+
+// Whether a tensor is one shard, that of rank 0.
+bool IsOfFirstRank(const TensorLayout& layout) { return layout.is_whole() && layout.Owns(0); }
+
+// What a rank writes of a tensor; nothing if its box is padding.
+bool Writes(const TensorLayout& layout, int64_t rank) {
+  if (!layout.Owns(rank)) return false;
+  const Box box = layout.BoxOf(rank), content = layout.ContentOf(rank);
+  return box == content || content.num_elements() > 0;
+}
+
+// Appends a rank's box without its padding, in pieces.
+absl::Status AppendContent(const CheckpointSource& source, int64_t rank,
+                           SafetensorsWriter& writer) {
+  const Box content = source.layout.ContentOf(rank);
+  const int64_t width = DTypeBytes(source.dtype);
+  std::vector<char> copy;
+  return source.buffer.ReadPieces(source.layout.BoxOf(rank),
+                                  [&](const Box& piece, const void* data) -> absl::Status {
+                                    const Box part = Intersect(piece, content);
+                                    const int64_t bytes = part.num_elements() * width;
+                                    // Where only rows at the end are padding, the rest is one
+                                    // block.
+                                    bool begins = part.start == piece.start;
+                                    for (size_t dim = 1; dim < part.size.size(); ++dim) {
+                                      begins = begins && part.size[dim] == piece.size[dim];
+                                    }
+                                    if (begins) return writer.Append(data, bytes);
+                                    copy.resize(static_cast<size_t>(bytes));
+                                    CopyBox(piece, data, part, copy.data(), width);
+                                    return writer.Append(copy.data(), bytes);
+                                  });
+}
+
+// The files of a checkpoint and what is in them.
+class Contents {
+ public:
+  explicit Contents(const std::vector<CheckpointSource>& sources) : sources_(sources) {
+    for (const CheckpointSource& source : sources) {
+      bool& in_pieces = source.slot.empty() ? model_in_pieces_ : optimizer_in_pieces_;
+      in_pieces = in_pieces || !IsOfFirstRank(source.layout);
+    }
+  }
+
+  // What `rank` writes; no file without tensors, but those of rank 0 where nothing is in pieces.
+  absl::Status WritePart(const std::string& folder, int64_t rank) const {
+    for (const bool optimizer : {false, true}) {
+      std::vector<const CheckpointSource*> written;
+      std::vector<NamedSpec> tensors;
+      for (const CheckpointSource& source : sources_) {
+        if (source.slot.empty() == optimizer || !Writes(source.layout, rank)) continue;
+        written.push_back(&source);
+        tensors.push_back({NameOf(source), {source.dtype, source.layout.ContentOf(rank).size}});
+      }
+      if (tensors.empty() && (rank != 0 || InPieces(optimizer))) continue;
+      const std::string path = JoinPath(folder, FileOf(optimizer, rank));
+      ORIEL_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, tensors));
+      for (const CheckpointSource* source : written) {
+        ORIEL_RETURN_IF_ERROR(AppendContent(*source, rank, writer));
+      }
+      ORIEL_RETURN_IF_ERROR(writer.Finish());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteIndex(const std::string& folder, const CheckpointModel& model,
+                          const TrainingProgress& progress) const {
+    CheckpointIndex index;
+    index.model = model;
+    index.progress = progress;
+    std::vector<NamedSpec> parameters;
+    for (const CheckpointSource& source : sources_) {
+      const bool optimizer = !source.slot.empty();
+      if (!optimizer && index.parameters.count(source.parameter) == 0) {
+        parameters.push_back({source.parameter, source.spec()});
+      }
+      CheckpointTensor& tensor = optimizer ? index.optimizer_states[source.parameter][source.slot]
+                                           : index.parameters[source.parameter];
+      tensor.spec = source.spec();
+      for (const int64_t owner : source.layout.Owners()) {
+        if (!Writes(source.layout, owner)) continue;
+        tensor.shards.push_back(
+            {FileOf(optimizer, owner), NameOf(source), source.layout.ContentOf(owner)});
+      }
+    }
+    index.fingerprint = FingerprintParameters(std::move(parameters));
+    ORIEL_ASSIGN_OR_RETURN(std::string text, EncodeCheckpointIndex(index));
+    return WriteTextAtomically(JoinPath(folder, "index.json"), text);
+  }
+
+ private:
+  bool InPieces(bool optimizer) const {
+    return optimizer ? optimizer_in_pieces_ : model_in_pieces_;
+  }
+  std::string FileOf(bool optimizer, int64_t rank) const {
+    const char* kind = optimizer ? "optimizer" : "model";
+    return InPieces(optimizer) ? absl::StrFormat("%s-rank%05d.safetensors", kind, rank)
+                               : absl::StrCat(kind, ".safetensors");
+  }
+  static std::string NameOf(const CheckpointSource& source) {
+    return source.slot.empty() ? source.name() : absl::StrCat(source.slot, "/", source.name());
+  }
+
+  const std::vector<CheckpointSource>& sources_;
+  bool model_in_pieces_ = false;
+  bool optimizer_in_pieces_ = false;
+};
+
+// OK if it is on all ranks; else the rank's own error, or Aborted.
+absl::Status Agree(const absl::Status& status, Communicator* world) {
+  if (world == nullptr) return status;
+  int32_t failed = status.ok() ? 0 : 1;
+  const ReduceBuffer buffer{&failed, &failed, 1, DType::kI32};
+  const absl::Status met = world->AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1));
+  if (!status.ok()) return status;
+  ORIEL_RETURN_IF_ERROR(met);
+  return failed == 0 ? absl::OkStatus()
+                     : absl::AbortedError("another rank could not write its part of a checkpoint");
+}
+
+}  // namespace
+
+std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%08d", step); }
+
+bool IsUnfinishedCheckpoint(const std::string& name) {
+  return absl::StartsWith(name, kUnfinishedPrefix) && absl::EndsWith(name, kUnfinishedSuffix);
+}
+
+absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
+                                            const CheckpointModel& model,
+                                            const TrainingProgress& progress,
+                                            const std::vector<CheckpointSource>& sources,
+                                            Communicator* world) {
+  const int64_t rank = world == nullptr ? 0 : world->rank();
+  const std::string target = JoinPath(save_dir, CheckpointFolderName(progress.step));
+  const std::string temporary = JoinPath(
+      save_dir, absl::StrFormat("%s%08d%s", kUnfinishedPrefix, progress.step, kUnfinishedSuffix));
+  const Contents contents(sources);
+  absl::Status status;
+  if (rank == 0) {
+    status = MakeFolders(save_dir);
+    if (status.ok()) RemoveFolder(temporary);  // of a run that was killed while it saved
+    if (status.ok()) status = MakeFolders(temporary);
+  }
+  status = Agree(status, world);
+  if (status.ok()) {
+    status = contents.WritePart(temporary, rank);
+    if (rank != 0 && absl::IsNotFound(status)) {
+      status = Annotate(status, "checkpoints go to a folder that all ranks share");
+    }
+    status = Agree(status, world);
+  }
+  if (rank != 0) {
+    if (!status.ok()) return status;
+    return target;
+  }
+  if (status.ok()) status = contents.WriteIndex(temporary, model, progress);
+  if (status.ok()) status = Publish(temporary, target);
+  if (!status.ok()) {
+    RemoveFolder(temporary);
+    return status;
+  }
+  ORIEL_RETURN_IF_ERROR(SyncFolder(save_dir));
+  return target;
+}
+
+}  // namespace oriel::runtime
