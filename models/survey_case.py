@@ -145,14 +145,18 @@ def recipe(model, batch):
     return result
 
 
-def oriel(bin_dir, *arguments, timeout=120):
-    """(stdout, error): the first error line of an oriel binary, "" if none."""
+def oriel(bin_dir, *arguments, timeout=120, warnings=None):
+    """(stdout, error): the first error line of an oriel binary, "" if none.
+    The list `warnings` gets what it warns of."""
     command = [str(bin_dir / arguments[0]), *map(str, arguments[1:])]
     try:
         done = subprocess.run(command, capture_output=True, text=True,
                               timeout=timeout)
     except subprocess.TimeoutExpired:
         return "", f"no end after {timeout} s"
+    if warnings is not None:
+        warnings += [line for line in done.stderr.splitlines()
+                     if line.startswith("warning: ")]
     if done.returncode == 0:
         return done.stdout, ""
     lines = [line for line in done.stderr.splitlines() if "error: " in line]

@@ -184,8 +184,9 @@ absl::Status Evaluator::FindLogits() {
   ORIEL_ASSIGN_OR_RETURN(logits_, std::move(logits));
   const TensorSpec all = LogitsOfBatch();
   if (all.shape.empty() || all.shape[0] % layout_.global_batch() != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("the plan's logits ", all.ToString(),
-                                                   " don't have samples as their first dimension"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--eval-logits: what the plan's loss is computed from, ", all.ToString(),
+                     ", does not have samples as its first dimension"));
   }
   return absl::OkStatus();
 }

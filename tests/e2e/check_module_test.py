@@ -60,6 +60,34 @@ def words():
 
 def rounded():
     return Rounded(), {"x": torch.randn(3, 2, 4)}
+
+class Loss(nn.Module):
+    def __init__(self, outputs):
+        super().__init__()
+        self.a, self.outputs = nn.Linear(4, 4), outputs
+
+    def forward(self, x):
+        return self.outputs(self.a(x) ** 2)
+
+def loss():
+    return Loss(lambda y: y.mean()), {"x": torch.randn(3, 2, 4)}
+
+def losses():
+    return Loss(lambda y: y.mean((1, 2))), {"x": torch.randn(3, 2, 4)}
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.scale = nn.Linear(4, 4), nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x):
+        return self.a(x) * self.scale
+
+def scalar():
+    return Scaled(), {"x": torch.randn(3, 2, 4)}
+
+def two():
+    return Loss(lambda y: (y, y)), {"x": torch.randn(3, 2, 4)}
 """
 
 
@@ -95,6 +123,21 @@ class CheckModuleTest(OrielTestCase):
         result = self.check("rounded")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("DIFFERENT", result.stdout)
+
+    def test_a_loss_of_its_own(self):
+        for function in ("loss", "losses"):
+            result = self.check(function, "--exporter", "torchscript")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_outputs_that_it_cannot_train(self):
+        result = self.check("two")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("error: forward must return one tensor: logits", result.stderr)
+
+    def test_what_oriel_warns_of(self):
+        result = self.check("scalar", "--exporter", "torchscript")
+        self.assertIn('warning: ', result.stderr)
+        self.assertIn('"module.scale" is a single number', result.stderr)
 
     def test_no_function(self):
         result = self.check("nothing")
