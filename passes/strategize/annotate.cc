@@ -5,6 +5,7 @@
 #include "ir/interfaces/work.h"
 #include "ir/oriel/segment_roles.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/name_pattern.h"
@@ -239,10 +240,12 @@ class Annotator {
         findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
     for (const std::string& note : notes) *explain_ << "strategize: " << note << '\n';
     std::vector<const TensorBlock*> kept;
-    const bool matters = mattersWhole(blocks);
+    const double whole = shareOfIndivisible(blocks);
     for (const TensorBlock& block : blocks) {
       if (!block.indivisible.empty()) {
-        if (matters && !hasParts(block)) return reportIndivisible(block, blocks);
+        if (whole > kLittleWhole && !hasParts(block)) {
+          return reportIndivisible(block, blocks, whole);
+        }
         kept.push_back(&block);
         for (const TensorBlock::Cut& cut : block.cuts) {
           kept_.insert(ir::ParameterOp(cut.parameter).getSymName().str());
@@ -265,9 +268,9 @@ class Annotator {
     return llvm::any_of(block.cuts, [](const auto& cut) { return partOf(cut.parameter); });
   }
 
-  // Whether what they don't divide is too much to stay whole on all ranks: it is not where it has
-  // few of the parameters of their meshes, such as a router between two streams.
-  bool mattersWhole(llvm::ArrayRef<TensorBlock> blocks) {
+  // Of the parameters of meshes with tensor-parallel ranks, the share that these don't divide. With
+  // few, such as a router between two streams, it may stay whole on all ranks.
+  double shareOfIndivisible(llvm::ArrayRef<TensorBlock> blocks) {
     auto elements = [](ir::ParameterOp parameter) {
       return static_cast<double>(typeOf(parameter).getNumElements());
     };
@@ -279,7 +282,7 @@ class Annotator {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       if (tensorRanks(parameter) > 1) all += elements(parameter);
     }
-    return whole > kLittleWhole * all;
+    return all > 0 ? whole / all : 0;
   }
 
   void reportKept(const TensorBlock& block, size_t count) {
@@ -291,9 +294,9 @@ class Annotator {
     if (count > 1) warning << ", and so in " << count - 1 << " more of such blocks";
   }
 
-  // `blocks`: all, for a remedy that needs no second one.
-  LogicalResult reportIndivisible(const TensorBlock& block,
-                                  const std::vector<TensorBlock>& blocks) const {
+  // `blocks`: all, for a remedy that needs no second one; `share`: theirs.
+  LogicalResult reportIndivisible(const TensorBlock& block, const std::vector<TensorBlock>& blocks,
+                                  double share) const {
     ir::ParameterOp parameter = block.cuts.front().parameter;
     std::vector<std::string> names, rules;
     for (const TensorBlock& other : blocks) {
@@ -309,6 +312,9 @@ class Annotator {
            << tensorRanks(parameter) << " does not divide the " << block.indivisible
            << ", over which \"" << parameter.getOnnxName() << "\" of type " << typeOf(parameter)
            << " would be split along dimension " << block.cuts.front().dim
+           << ", and such weights have " << llvm::formatv("{0:F1} %", 100 * share)
+           << " of the parameters, more than the " << llvm::formatv("{0:F0} %", 100 * kLittleWhole)
+           << " that stay whole unasked"
            << ": choose another tp, or keep " << (names.size() > 1 ? "such weights" : "it")
            << " whole by `shardings: [" << llvm::join(rules, ", ") << "]` in the strategy";
   }

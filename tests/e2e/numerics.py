@@ -233,6 +233,8 @@ class Measurement:
         norms = {name: numpy.linalg.norm(gradient.astype(numpy.float64))
                  for name, gradient in expected.gradients.items()}
         total = numpy.sqrt(sum(norm**2 for norm in norms.values()))
+        if not numpy.isfinite(total):
+            raise StrategyError(self._strategy, "one rank has gradients that are no numbers to compare with")
         share = ZERO_SHARE if self._precision == "f32" else BF16_ZERO_SHARE
         compared = [name for name, norm in norms.items() if norm >= share * total]
         if len(compared) < 0.8 * len(norms):
