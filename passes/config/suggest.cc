@@ -11,7 +11,11 @@ size_t editDistance(const std::string& a, const std::string& b) {
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = row[0];
-    row[0] = i + 1;
+    if (a[i] == '*') {
+      for (size_t j = 0; j < b.size(); ++j) row[j + 1] = std::min(row[j], row[j + 1]);
+      continue;
+    }
+    row[0] += 1;
     for (size_t j = 0; j < b.size(); ++j) {
       size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
       diagonal = row[j + 1];
@@ -38,7 +42,9 @@ std::vector<std::string> nearestNames(const std::string& name, std::vector<std::
 std::string suggestion(const std::string& name, const std::vector<std::string>& candidates) {
   std::vector<std::string> nearest = nearestNames(name, candidates, 5);
   if (nearest.empty()) return "";
-  if (editDistance(name, nearest[0]) <= std::max<size_t>(2, name.size() / 3)) {
+  const size_t distance = editDistance(name, nearest[0]);
+  const size_t letters = name.size() - std::count(name.begin(), name.end(), '*');
+  if (distance < letters && distance <= std::max<size_t>(2, letters / 3)) {
     return "; did you mean '" + nearest[0] + "'?";
   }
   std::string text = "; known: ";

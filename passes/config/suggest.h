@@ -8,7 +8,8 @@
 
 namespace oriel {
 
-// Levenshtein distance: insertions, deletions and substitutions of one character.
+// Levenshtein distance: insertions, deletions and substitutions of one character. A `*` in `a` is
+// any characters of `b`, at no cost.
 size_t editDistance(const std::string& a, const std::string& b);
 
 // At most `limit` candidates by growing distance from `name`.

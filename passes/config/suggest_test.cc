@@ -22,6 +22,18 @@ TEST(Suggest, OneNearNameIsAQuestionElseAList) {
   EXPECT_EQ(suggestion("x", {}), "");
 }
 
+TEST(Suggest, PatternsAreNearWhatTheyNearlyMatch) {
+  EXPECT_EQ(editDistance("*", "any"), 0u);
+  EXPECT_EQ(editDistance("a.*.b", "a.0.c.b"), 0u);
+  EXPECT_EQ(editDistance("*gaet*", "x.attn_gate.weight"), 1u);
+  EXPECT_EQ(suggestion("*gaet*", {"pos", "tok.weight", "x.attn_gate"}),
+            "; did you mean 'x.attn_gate'?");
+  EXPECT_EQ(suggestion("vison.*.weight", {"pos", "vision.0.weight"}),
+            "; did you mean 'vision.0.weight'?");
+  // Nothing of it is like a name.
+  EXPECT_EQ(suggestion("*zz*", {"a", "bcd"}), "; known: 'a', 'bcd'");
+}
+
 TEST(Suggest, LongListsAreCut) {
   EXPECT_EQ(suggestion("zzzzzzzz", {"a", "b", "c", "d", "e", "f"}),
             "; known: 'a', 'b', 'c', 'd', 'e', ..");

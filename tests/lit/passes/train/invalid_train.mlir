@@ -68,7 +68,7 @@ module {
 // -----
 
 // A pattern that matches nothing is a typo.
-// expected-error @below {{the recipe's 'parameters.frozen' pattern 'frozen*' matches no parameter; known: 'frozn.w'}}
+// expected-error @below {{the recipe's 'parameters.frozen' pattern 'frozen*' matches no parameter; did you mean 'frozn.w'?}}
 module {
   oriel.parameter @p0 {onnx_name = "frozn.w", type = tensor<6x6xf32>}
   func.func @main(%x: tensor<2x4x6xf32> {oriel.kind = "input", oriel.ref = "x"},
