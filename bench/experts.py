@@ -12,17 +12,16 @@ Needs the build (preset dev). Run it on an idle machine.
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 
 import numpy
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests" / "e2e"))
@@ -92,12 +91,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="oriel_experts_") as folder:
             results[arguments.precision] = Bench(arguments, pathlib.Path(folder)).measure()
     sizes = {key: value for key, value in vars(arguments).items() if isinstance(value, int)}
-    text = json.dumps({"date": datetime.date.today().isoformat(), "cores": os.cpu_count(), "machine": platform.machine(), **sizes,
-                       **results}, indent=2)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-    else:
-        print(text)
+    bench_report.write({**bench_report.machine(), **sizes, **results}, arguments.out)
 
 
 if __name__ == "__main__":

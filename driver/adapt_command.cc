@@ -18,7 +18,7 @@
 #include "runtime/base/files.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/random_values.h"
 
 namespace oriel::driver {

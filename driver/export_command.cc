@@ -24,8 +24,8 @@
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/checkpoint/checkpoint_reader.h"
-#include "runtime/train/checkpoint/convert.h"
 #include "runtime/train/checkpoint/safetensors.h"
+#include "runtime/train/convert.h"
 
 namespace oriel::driver {
 

@@ -37,9 +37,9 @@ void add(const Lines& lines, In in, std::vector<ComparedLine>* result) {
 
 // Neither their first lines nor their last ones are the same.
 void compareMiddle(const Lines& a, const Lines& b, std::vector<ComparedLine>* result) {
-  constexpr size_t kMax = 4'000'000;  // pairs of lines
+  constexpr size_t kMaxPairs = 4'000'000;  // pairs of lines
   size_t i = 0, j = 0;
-  if (!a.empty() && b.size() <= kMax / a.size()) {
+  if (!a.empty() && b.size() <= kMaxPairs / a.size()) {
     const auto common = commonLines(a, b);
     while (i < a.size() && j < b.size()) {
       if (a[i] == b[j]) {

@@ -14,8 +14,8 @@
 #include "driver/console.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/convert.h"
-#include "runtime/train/checkpoint/json_util.h"
+#include "runtime/train/convert.h"
+#include "runtime/train/json_util.h"
 
 namespace oriel::driver {
 

@@ -13,9 +13,9 @@
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/checkpoint/convert.h"
 #include "runtime/train/checkpoint/initial_weights.h"
 #include "runtime/train/checkpoint/safetensors.h"
+#include "runtime/train/convert.h"
 
 namespace oriel::driver {
 

@@ -100,9 +100,9 @@ class ExportWarnings {
   void noteTables() const {
     const std::vector<std::string> tables = model_.tables();
     if (tables.empty()) return;
-    constexpr size_t kMax = 8;
+    constexpr size_t kMaxNames = 8;
     auto diagnostic = mlir::emitRemark(location_);
-    const size_t named = std::min(tables.size(), kMax);
+    const size_t named = std::min(tables.size(), kMaxNames);
     diagnostic << "\"" << llvm::join(tables.begin(), tables.begin() + named, "\", \"") << "\"";
     if (tables.size() > named)
       diagnostic << " and " << tables.size() - named << " more initializers";

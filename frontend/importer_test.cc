@@ -295,13 +295,36 @@ std::string indexPut(const std::string& source) {
   })";
 }
 
+// The same with a count that another op gives a dimension.
+std::string indexPutByScalar(const std::string& source, const std::string& rows) {
+  std::string text = indexPut(source);
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"count = ReduceSum(ones)",
+                                            "sum = ReduceSum<keepdims = 0>(ones)\n"
+                                            "    count = Unsqueeze(sum, zero)"},
+        {"row = Slice(shape, two, three, zero)", rows}}) {
+    text.replace(text.find(from), from.size(), to);
+  }
+  return text;
+}
+
+TEST(MaskedScatter, OfRowsByAnyCount) {
+  const std::string known = "row = Gather(shape, two)", unknown = "row = Shape<start = 2>(x)";
+  EXPECT_EQ(opsOf(modelText(indexPutByScalar("3", known))), "reshape broadcast select");
+  EXPECT_EQ(opsOf(modelText(indexPutByScalar("5, 3", known))), "reshape broadcast masked_scatter");
+  EXPECT_EQ(opsOf(modelText(indexPutByScalar("1, 3", unknown))), "reshape broadcast select");
+  EXPECT_EQ(opsOf(modelText(indexPutByScalar("5, 3", unknown))),
+            "reshape broadcast masked_scatter");
+  EXPECT_THAT(errorsOf(indexPutByScalar("3", unknown)), HasSubstr("does not fit"));
+}
+
 TEST(MaskedScatter, OfExpandedRows) {
   EXPECT_EQ(opsOf(modelText(indexPut("5, 3"))), "reshape broadcast masked_scatter");
   // One row for all positions needs no count.
   EXPECT_EQ(opsOf(modelText(indexPut("1, 3"))), "reshape broadcast select");
   EXPECT_EQ(opsOf(modelText(indexPut("3"))), "reshape broadcast select");
   EXPECT_EQ(opsOf(modelText(indexPut("1"))), "reshape broadcast select");
-  EXPECT_THAT(errorsOf(indexPut("4")), HasSubstr("select"));
+  EXPECT_THAT(errorsOf(indexPut("4")), HasSubstr("does not fit"));
   EXPECT_THAT(errorsOf(indexPut("5, 1")), HasSubstr("does not fit"));
 }
 

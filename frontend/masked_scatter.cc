@@ -13,9 +13,6 @@ namespace {
 using llvm::StringRef;
 using Node = Graph::Node;
 
-// Of slices to the end, exporters write this or more.
-constexpr int64_t kNoEnd = std::numeric_limits<int32_t>::max();
-
 class UpdateMatcher {
  public:
   explicit UpdateMatcher(const Graph& graph) : graph_(graph), masks_(graph) {}
@@ -32,7 +29,7 @@ class UpdateMatcher {
   Source sourceOf(StringRef updates, StringRef mask) const {
     if (const Node* expand = expandTo(updates, mask)) {
       return {masks_.skipCopies(Graph::operand(*expand, 0)).str(),
-              elementsOf(Graph::operand(*expand, 1)).value_or(0)};
+              rankOf(*graph_.producer(masks_.skipCopies(Graph::operand(*expand, 1))))};
     }
     return {beforeSlice(updates, mask).str(), std::nullopt};
   }
@@ -54,32 +51,34 @@ class UpdateMatcher {
     return isPerPosition ? expand : nullptr;
   }
 
-  // How many elements a shape has, or a part of one, where that is easy to see.
-  std::optional<int64_t> elementsOf(StringRef shape, int depth = 4) const {
-    if (auto ints = graph_.constantInts(shape)) return ints->size();
-    const Node* node = graph_.producer(masks_.skipCopies(shape));
-    if (!node || depth == 0) return std::nullopt;
-    if (Graph::is(node, "Concat")) {
-      int64_t sum = 0;
-      for (const std::string& part : node->input()) {
-        std::optional<int64_t> elements = elementsOf(part, depth - 1);
-        if (!elements) return std::nullopt;
-        sum += *elements;
-      }
-      return sum;
+  // What is concatenated to a shape, a count first: its elements; 0, if that isn't easy to see.
+  int64_t rankOf(const Node& shape) const {
+    int64_t rank = 1;
+    for (int i = 1; i < shape.input_size(); ++i) {
+      std::optional<int64_t> elements = elementsOf(shape.input(i));
+      if (!elements) return 0;
+      rank += *elements;
     }
-    if (Graph::is(node, "Gather")) return elementsOf(Graph::operand(*node, 1), depth - 1);
-    if (Graph::is(node, "Slice")) {
-      auto starts = graph_.constantInts(Graph::operand(*node, 1));
-      auto ends = graph_.constantInts(Graph::operand(*node, 2));
-      const bool isSimple = node->input_size() <= 4 && starts && ends && starts->size() == 1 &&
-                            ends->size() == 1 && starts->front() >= 0 &&
-                            ends->front() >= starts->front() && ends->front() < kNoEnd;
-      if (isSimple) return ends->front() - starts->front();
+    return rank;
+  }
+
+  // How many elements a part of a shape has.
+  std::optional<int64_t> elementsOf(StringRef part) const {
+    if (auto ints = graph_.constantInts(part)) return ints->size();
+    const Node* node = graph_.producer(masks_.skipCopies(part));
+    if (Graph::is(node, "Gather")) {
+      auto indices = graph_.constantInts(Graph::operand(*node, 1));
+      return indices ? std::optional<int64_t>(indices->size()) : std::nullopt;
     }
-    // One number, as the count is.
-    if (Graph::is(node, "ReduceSum") || Graph::is(node, "Size")) return 1;
-    return std::nullopt;
+    if (!Graph::is(node, "Slice") || node->input_size() > 4) return std::nullopt;
+    auto starts = graph_.constantInts(Graph::operand(*node, 1));
+    auto ends = graph_.constantInts(Graph::operand(*node, 2));
+    const bool areKnown = starts && ends && starts->size() == 1 && ends->size() == 1 &&
+                          starts->front() >= 0 && ends->front() >= starts->front();
+    // To the end, exporters write the largest number that there is.
+    constexpr int64_t kEnd = std::numeric_limits<int32_t>::max();
+    if (!areKnown || ends->front() >= kEnd) return std::nullopt;
+    return ends->front() - starts->front();
   }
 
   StringRef beforeSlice(StringRef updates, StringRef mask) const {

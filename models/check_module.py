@@ -46,6 +46,10 @@ loss: {kind: sum, output: loss}
 """
 
 
+def by_positions(logits):
+    return logits.reshape(logits.shape[0], -1, logits.shape[-1])
+
+
 class Output(torch.nn.Module):
     """Logits [batch, positions, classes], or a loss, of what a module
     returns."""
@@ -56,9 +60,7 @@ class Output(torch.nn.Module):
 
     def forward(self, **inputs):
         output = self.module(**inputs)
-        if output.ndim < 2:
-            return output
-        return output.reshape(output.shape[0], -1, output.shape[-1])
+        return output if output.ndim < 2 else by_positions(output)
 
 
 class PositionalOutput(Output):
@@ -113,15 +115,14 @@ def labels_for(model, inputs):
     """Random ones of the module's logits; None where it returns a loss."""
     with torch.no_grad():
         output = model.module(**inputs)
-        if (not isinstance(output, torch.Tensor)
-                or not output.is_floating_point()
-                or output.ndim == 1 and len(output) != batch_of(inputs)):
-            raise CheckError("forward must return one tensor: logits "
-                             "[batch, .., classes], a loss [], or one for each "
-                             "sample [batch]")
-        logits = model(**inputs)
-    if logits.ndim < 2:
+    if (not isinstance(output, torch.Tensor) or not output.is_floating_point()
+            or output.ndim == 1 and len(output) != batch_of(inputs)
+            or output.ndim > 1 and output.shape[-1] < 2):
+        raise CheckError("forward must return one tensor: logits [batch, .., "
+                         "classes], a loss [], or one for each sample [batch]")
+    if output.ndim < 2:
         return None
+    logits = by_positions(output)
     return torch.randint(0, logits.shape[2], logits.shape[:2],
                          generator=torch.Generator().manual_seed(2))
 
@@ -195,9 +196,8 @@ def run_oriel(args, inputs, labels):
              "-o", plan),
             ("oriel-run", plan, "--data", args.work / "data", "-n", 1,
              "--no-shuffle", "--dump-gradients", found)):
-        warnings = []
-        _, error = survey_case.oriel(args.bin, *command, timeout=args.timeout,
-                                     warnings=warnings)
+        _, error, warnings = survey_case.oriel_with_warnings(
+            args.bin, *command, timeout=args.timeout)
         print(*warnings, sep="\n", end="\n" if warnings else "",
               file=sys.stderr)
         if error:

@@ -329,7 +329,8 @@ class Inkling(Adapter):
 def keep_padding_row(embedding):
     """Lets the embedding look its row of padding up as a constant: PyTorch
     does not train it (`padding_idx`), which ONNX does not say. Initial weights
-    are to leave the row as it is (`hf.initialize`)."""
+    are to leave the row as it is (`hf.initialize`). Of a module without values
+    it stays a parameter."""
     with torch.no_grad():
         row = embedding(torch.tensor(embedding.padding_idx))
     if isinstance(row, FakeTensor) or row.is_meta:

@@ -52,6 +52,8 @@ class Pairs:
         return Pairs(self.pairs[index])
 
     def view(self, *shape):
+        if len(shape) == 1 and not isinstance(shape[0], int):
+            shape = shape[0]
         return Pairs(self.pairs.view(*shape, 2))
 
     def unsqueeze(self, dim):

@@ -130,8 +130,8 @@ class ImageEncoder(CrossAttention):
     the tokens."""
 
     def forward(self, pixel_values, input_ids, attention_mask=None):
-        return self.run(decoder_attention_mask=attention_mask,
-                        **self.class_arguments(pixel_values, input_ids))
+        return self.run(**self.class_arguments(pixel_values, input_ids,
+                                               attention_mask))
 
     def class_arguments(self, pixel_values, input_ids, attention_mask=None):
         inputs = {} if attention_mask is None else {

@@ -145,23 +145,27 @@ def recipe(model, batch):
     return result
 
 
-def oriel(bin_dir, *arguments, timeout=120, warnings=None):
-    """(stdout, error): the first error line of an oriel binary, "" if none.
-    The list `warnings` gets what it warns of."""
+def oriel(bin_dir, *arguments, timeout=120):
+    """(stdout, error): the first error line of an oriel binary, "" if none."""
+    out, error, _ = oriel_with_warnings(bin_dir, *arguments, timeout=timeout)
+    return out, error
+
+
+def oriel_with_warnings(bin_dir, *arguments, timeout=120):
+    """The same, and the lines of what it warns of."""
     command = [str(bin_dir / arguments[0]), *map(str, arguments[1:])]
     try:
         done = subprocess.run(command, capture_output=True, text=True,
                               timeout=timeout)
     except subprocess.TimeoutExpired:
-        return "", f"no end after {timeout} s"
-    if warnings is not None:
-        warnings += [line for line in done.stderr.splitlines()
-                     if line.startswith("warning: ")]
+        return "", f"no end after {timeout} s", []
+    said = done.stderr.splitlines()
+    warnings = [line for line in said if line.startswith("warning: ")]
     if done.returncode == 0:
-        return done.stdout, ""
-    lines = [line for line in done.stderr.splitlines() if "error: " in line]
+        return done.stdout, "", warnings
+    lines = [line for line in said if "error: " in line]
     return "", (lines[0].split("error: ", 1)[1] if lines
-                else f"exit code {done.returncode}")
+                else f"exit code {done.returncode}"), warnings
 
 
 def import_case(bin_dir, folder, result):

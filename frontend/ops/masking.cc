@@ -54,10 +54,18 @@ LogicalResult importMaskedScatter(NodeImporter& n) {
     const auto rank = static_cast<int64_t>(rows.size());
     fits = fits && covered == rankOf(input) && std::max(rank, expanded) <= covered;
     const bool isOneRow = rank < expanded || rank == 0 || rows.front() == 1;
-    if (fits && isOneRow && masksWholeRows(mask, std::max(rank, expanded))) {
-      return n.replace(n.create<ir::SelectOp>(mask, source, input));
+    if (isOneRow) {
+      auto broadcasts = [](auto sizes) {
+        auto [from, to] = sizes;
+        return from == 1 || from == to;
+      };
+      fits = fits && masksWholeRows(mask, std::max(rank, expanded)) &&
+             llvm::all_of(llvm::zip_equal(rows, shapeOf(input).take_back(rows.size())), broadcasts);
+      if (fits) return n.replace(n.create<ir::SelectOp>(mask, source, input));
     }
-    fits = fits && !isOneRow && rows.drop_front() == shapeOf(input).take_back(rows.size() - 1);
+    // What is neither is not told from one row, where the rank isn't known.
+    fits = fits && !isOneRow && (expanded > 0 || rank > 1) &&
+           rows.drop_front() == shapeOf(input).take_back(rows.size() - 1);
   } else {
     fits = fits && rankOf(source) >= 1 &&
            shapeOf(source).drop_front() == shapeOf(input).drop_front(covered);

@@ -49,10 +49,10 @@ mlir::FailureOr<SegmentRoles> SegmentRoles::read(mlir::func::FuncOp segment) {
 }
 
 mlir::LogicalResult checkOrigins(mlir::func::FuncOp segment) {
-  constexpr int64_t kMax = int64_t{1} << 24;
+  constexpr int64_t kMaxOrigin = int64_t{1} << 24;
   for (mlir::Operation& op : segment.getBody().getOps()) {
     const int64_t origin = originOf(&op);
-    if (origin < -1 || origin > kMax) {
+    if (origin < -1 || origin > kMaxOrigin) {
       return op.emitOpError("has the origin ") << origin << ", expected -1 or the number of an op";
     }
   }

@@ -214,7 +214,7 @@ struct AttentionGrad {
 };
 
 absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));  // what is dispatched by is there
   return DispatchStored<AttentionGrad>(spec, spec.operands[1].dtype);
 }
 

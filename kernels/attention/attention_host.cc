@@ -125,7 +125,7 @@ struct Attention {
 };
 
 absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));  // what is dispatched by is there
   return DispatchStored<Attention>(spec, spec.operands[0].dtype);
 }
 

@@ -103,7 +103,7 @@ class TileGemms {
     return gemms;
   }
 
-  int64_t most_rows() const { return kMin << (gemms_.size() - 1); }
+  int64_t max_rows() const { return kMin << (gemms_.size() - 1); }
 
   struct Part {
     Gemm* gemm;
@@ -133,7 +133,7 @@ absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(
       const auto gemms,
       TileGemms<Gemm>::Create(product, &GemmShape::m, shape.choices, spec.num_threads));
-  const int64_t most = gemms.most_rows();
+  const int64_t most = gemms.max_rows();
   const int64_t element = runtime::DTypeBytes(shape.factors);
   const int64_t input_bytes = shape.depth * element, result_bytes = shape.columns * element;
   const int64_t weight_bytes = shape.depth * shape.columns * element;
@@ -187,7 +187,7 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(
       const auto further,
       TileGemms<Gemm>::Create(product, &GemmShape::k, shape.choices, spec.num_threads));
-  const int64_t most = first.most_rows();
+  const int64_t most = first.max_rows();
   const int64_t element = runtime::DTypeBytes(shape.factors);
   const int64_t input_bytes = shape.depth * element, cotangent_bytes = shape.columns * element;
   const int64_t matrix = shape.depth * shape.columns;

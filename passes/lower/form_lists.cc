@@ -30,8 +30,6 @@ using List = llvm::SmallVector<Entry>;
 
 unsigned ownOperands(Entry entry) { return entry.op.getOwnOperandCount(); }
 
-mlir::Type elementType(Value value) { return ir::elementOf(value); }
-
 // The attributes that the kernel gets.
 llvm::SmallVector<mlir::NamedAttribute> kernelAttributes(Operation* op) {
   llvm::SmallVector<mlir::NamedAttribute> result;
@@ -52,9 +50,9 @@ bool areAlike(const Entry& a, const Entry& b) {
     return false;
   }
   for (unsigned i = 0; i < own; ++i) {
-    if (elementType(left->getOperand(i)) != elementType(right->getOperand(i))) return false;
+    if (ir::elementOf(left->getOperand(i)) != ir::elementOf(right->getOperand(i))) return false;
   }
-  return !a.rounding || elementType(Entry(a).rounding) == elementType(Entry(b).rounding);
+  return !a.rounding || ir::elementOf(Entry(a).rounding) == ir::elementOf(Entry(b).rounding);
 }
 
 // How the list is split (oriel.rule, oriel.split, oriel.shardings), of how its ops are: their

@@ -5,8 +5,6 @@
 
 namespace oriel {
 
-namespace {}  // namespace
-
 bool canBecome(const Sharding& from, const Sharding& to) {
   auto within = [](const AxisList& axes, const AxisList& all) {
     return llvm::all_of(axes, [&](int axis) { return llvm::is_contained(all, axis); });

@@ -8,8 +8,8 @@
 #include "gtest/gtest.h"
 #include "runtime/plan/plan_builder_testing.h"
 #include "runtime/train/checkpoint/safetensors.h"
-#include "runtime/train/data/shuffle.h"
 #include "runtime/train/data_testing.h"
+#include "runtime/train/shuffle.h"
 
 namespace oriel::runtime {
 namespace {

@@ -10,10 +10,10 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
-#include "runtime/train/checkpoint/convert.h"
-#include "runtime/train/checkpoint/json_util.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/data/loader.h"
 #include "runtime/train/data/npy.h"
+#include "runtime/train/json_util.h"
 #include "runtime/train/piece_gatherer.h"
 #include "runtime/train/step_buffers.h"
 

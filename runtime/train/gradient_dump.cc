@@ -10,8 +10,8 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/access.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/checkpoint/convert.h"
 #include "runtime/train/checkpoint/safetensors.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/piece_gatherer.h"
 #include "runtime/train/step_buffers.h"
 

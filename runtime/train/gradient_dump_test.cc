@@ -10,8 +10,8 @@
 #include "runtime/exec/host_access.h"
 #include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/tensor_layout.h"
-#include "runtime/train/checkpoint/convert.h"
 #include "runtime/train/checkpoint/safetensors.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/data_testing.h"
 #include "runtime/train/toy_executor_testing.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/json_util.h"
+#include "runtime/train/json_util.h"
 
 namespace oriel::runtime {
 namespace {

@@ -10,9 +10,9 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
-#include "runtime/train/checkpoint/convert.h"
 #include "runtime/train/checkpoint/initial_weights.h"
 #include "runtime/train/checkpoint/safetensors.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/piece_gatherer.h"
 #include "runtime/train/random_values.h"
 

@@ -16,7 +16,7 @@
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
 #include "runtime/plan/plan_builder_testing.h"
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/data_testing.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/toy_executor_testing.h"

@@ -10,7 +10,7 @@
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/philox.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 
 namespace oriel::runtime {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 
 namespace oriel::runtime {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/checkpoint/json_util.h"
+#include "runtime/train/json_util.h"
 
 namespace oriel::runtime {
 namespace {

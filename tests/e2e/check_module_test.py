@@ -1,12 +1,10 @@
 """models/check_module.py, where PyTorch is installed."""
 
-import os
 import pathlib
 import subprocess
 
-from oriel_testing import BIN, OrielTestCase
+from oriel_testing import BIN, VENV, OrielTestCase
 
-VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "models" / "check_module.py"
 MODELS = """
 import torch

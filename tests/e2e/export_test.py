@@ -7,9 +7,8 @@ import subprocess
 import tempfile
 
 import numpy
-from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_safetensors, read_shards, run, write_safetensors
+from oriel_testing import DATA, GOLDEN, MODEL, VENV, OrielTestCase, read_safetensors, read_shards, run, write_safetensors
 
-VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
 
 RUN_ONNX = """
 import sys, numpy, onnxruntime

@@ -39,6 +39,7 @@ class JsonKeysTest(OrielTestCase):
             plan = self.folder / "plan.oplan"
             self.run_ok("oriel", "compile", MODEL, "--recipe", GOLDEN / "recipe_adamw.yaml", "--mesh", *options, "-o", plan)
             printed = self.printed("inspect", plan)
+            self.printed("inspect", plan, "--schedule")
         for key in ("channels", "placement_block"):
             self.assertIn(key, printed)
 

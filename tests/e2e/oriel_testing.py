@@ -15,6 +15,8 @@ import numpy
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("ORIEL_BIN_DIR", SOURCE / "build" / "dev" / "bin"))
+# Of PyTorch, where it is installed (tools/setup.sh --python).
+VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
 HAVE_MPI = os.environ.get("ORIEL_HAVE_MPI", "TRUE").upper() in ("1", "ON", "TRUE")
 MODEL = SOURCE / "models" / "llava_tiny" / "model.onnx"
 GOLDEN = SOURCE / "models" / "llava_tiny" / "golden"

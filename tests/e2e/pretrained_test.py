@@ -5,9 +5,8 @@ import pathlib
 import subprocess
 
 import numpy
-from oriel_testing import BIN, OrielTestCase
+from oriel_testing import BIN, VENV, OrielTestCase
 
-VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 SAVE = f"""
 import sys; sys.path.insert(0, {str(MODELS)!r})

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/data/npy.h"
 #include "tests/fuzz/check.h"
 

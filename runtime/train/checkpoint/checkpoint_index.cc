@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/json_util.h"
-#include "runtime/train/checkpoint/tensor_bytes.h"
+#include "runtime/train/json_util.h"
+#include "runtime/train/tensor_bytes.h"
 
 namespace oriel::runtime {
 namespace {

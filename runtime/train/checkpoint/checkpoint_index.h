@@ -22,7 +22,7 @@
 #include "runtime/base/box.h"
 #include "runtime/base/tensor.h"
 #include "runtime/train/checkpoint/safetensors.h"
-#include "runtime/train/data/shuffle.h"
+#include "runtime/train/shuffle.h"
 
 namespace oriel::runtime {
 

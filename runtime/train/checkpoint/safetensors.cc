@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/train/checkpoint/convert.h"
-#include "runtime/train/checkpoint/json_util.h"
-#include "runtime/train/checkpoint/tensor_bytes.h"
+#include "runtime/train/convert.h"
+#include "runtime/train/json_util.h"
+#include "runtime/train/tensor_bytes.h"
 
 namespace oriel::runtime {
 namespace {

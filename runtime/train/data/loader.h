@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/train/data/batch_layout.h"
 #include "runtime/train/data/sample_reader.h"
-#include "runtime/train/data/shuffle.h"
 #include "runtime/train/data/tar_shards.h"
+#include "runtime/train/shuffle.h"
 
 namespace oriel::runtime {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/train/checkpoint/tensor_bytes.h"
+#include "runtime/train/tensor_bytes.h"
 
 namespace oriel::runtime {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 
 namespace oriel::runtime {
 namespace {

@@ -6,7 +6,7 @@
 // CHECK-DAG: exec.buffer @[[X:.*]] : tensor<4xf32> {kind = "input", {{.*}}ref = "x"}
 // CHECK-DAG: exec.buffer @[[G:.*]] : tensor<4xf32> {kind = "gradient", {{.*}}ref = "p0"}
 // CHECK-DAG: exec.buffer @[[S:.*]] : tensor<4xf32> {kind = "stash", {{.*}}ref = "s0"}
-// CHECK: exec.segment @forward attributes {predicted_ms = {{[0-9.e-]+}} : f64}
+// CHECK: exec.segment @forward attributes {predicted_ms = {{[0-9.eE-]+}} : f64}
 // CHECK-NEXT: exec.launch "exp" [@[[X]]] -> [@[[S]]] {} from "oriel.exp"
 // CHECK-NEXT: exec.launch "tanh" [@[[S]]] -> [@[[T:.*]]] {} from "oriel.tanh"
 // CHECK-NEXT: exec.launch "neg" [@[[T]]] -> [@[[T]]]

@@ -1,6 +1,6 @@
 // JSON without exceptions: parsing, printing, and checked numbers. Include in .cc files only.
-#ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_JSON_UTIL_H_
-#define ORIEL_RUNTIME_TRAIN_CHECKPOINT_JSON_UTIL_H_
+#ifndef ORIEL_RUNTIME_TRAIN_JSON_UTIL_H_
+#define ORIEL_RUNTIME_TRAIN_JSON_UTIL_H_
 
 #include <cstdint>
 #include <limits>
@@ -69,4 +69,4 @@ std::optional<std::string> AsText(const Json* json) {
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_CHECKPOINT_JSON_UTIL_H_
+#endif  // ORIEL_RUNTIME_TRAIN_JSON_UTIL_H_

@@ -1,4 +1,4 @@
-#include "runtime/train/data/shuffle.h"
+#include "runtime/train/shuffle.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // Element conversion: of data into the type that a plan's input has, of weights in files into a
 // parameter's.
-#ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_CONVERT_H_
-#define ORIEL_RUNTIME_TRAIN_CHECKPOINT_CONVERT_H_
+#ifndef ORIEL_RUNTIME_TRAIN_CONVERT_H_
+#define ORIEL_RUNTIME_TRAIN_CONVERT_H_
 
 #include "absl/status/status.h"
 #include "runtime/base/box.h"
@@ -29,4 +29,4 @@ absl::Status ConvertBox(const Box& from, DType from_type, const void* source, co
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_CHECKPOINT_CONVERT_H_
+#endif  // ORIEL_RUNTIME_TRAIN_CONVERT_H_

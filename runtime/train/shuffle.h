@@ -1,6 +1,6 @@
 // Which samples make up which batch.
-#ifndef ORIEL_RUNTIME_TRAIN_DATA_SHUFFLE_H_
-#define ORIEL_RUNTIME_TRAIN_DATA_SHUFFLE_H_
+#ifndef ORIEL_RUNTIME_TRAIN_SHUFFLE_H_
+#define ORIEL_RUNTIME_TRAIN_SHUFFLE_H_
 
 #include <cstdint>
 #include <vector>
@@ -55,4 +55,4 @@ class BatchSampler {
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_DATA_SHUFFLE_H_
+#endif  // ORIEL_RUNTIME_TRAIN_SHUFFLE_H_

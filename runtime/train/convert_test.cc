@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint/convert.h"
+#include "runtime/train/convert.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Sizes of tensors whose shape comes from a file.
-#ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_TENSOR_BYTES_H_
-#define ORIEL_RUNTIME_TRAIN_CHECKPOINT_TENSOR_BYTES_H_
+#ifndef ORIEL_RUNTIME_TRAIN_TENSOR_BYTES_H_
+#define ORIEL_RUNTIME_TRAIN_TENSOR_BYTES_H_
 
 #include <optional>
 
@@ -19,4 +19,4 @@ inline std::optional<int64_t> CheckedBytes(const TensorSpec& spec) {
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_CHECKPOINT_TENSOR_BYTES_H_
+#endif  // ORIEL_RUNTIME_TRAIN_TENSOR_BYTES_H_
