@@ -111,10 +111,10 @@ def add_noise(module):
                                                 generator=random)
 
 
-def labels_for(model, inputs):
+def labels_for(module, inputs):
     """Random ones of the module's logits; None where it returns a loss."""
     with torch.no_grad():
-        output = model.module(**inputs)
+        output = module(**inputs)
     if (not isinstance(output, torch.Tensor) or not output.is_floating_point()
             or output.ndim == 1 and len(output) != batch_of(inputs)
             or output.ndim > 1 and output.shape[-1] < 2):
@@ -212,7 +212,7 @@ def check(args):
     if args.noise:
         add_noise(module)
     model = Output(module)
-    labels = labels_for(model, inputs)
+    labels = labels_for(module, inputs)
     export_model(args, module, inputs, "loss" if labels is None else "logits")
     found = run_oriel(args, inputs, labels)
     expected = gradients(model, inputs, labels)

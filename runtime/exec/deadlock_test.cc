@@ -11,7 +11,7 @@
 #include "runtime/base/status_testing.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/executor_testing.h"
-#include "runtime/plan/plan_builder_testing.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {

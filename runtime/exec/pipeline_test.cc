@@ -15,6 +15,7 @@
 #include "runtime/exec/receive_schedule.h"
 #include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/tensor_layout.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "runtime/plan/lifetimes.h"
 #include "runtime/plan/plan_builder_testing.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/plan/plan_builder_testing.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 
 namespace oriel::runtime {
 namespace {

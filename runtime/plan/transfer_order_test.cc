@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder_testing.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {

@@ -1,4 +1,5 @@
 // Plans of several grids: channels, rings of copies, stages, schedules, and who waits for whom.
+#include "runtime/plan/two_stage_plan_testing.h"
 #include "runtime/plan/verify_testing.h"
 
 namespace oriel::runtime {

@@ -9,6 +9,7 @@
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
 #include "runtime/plan/plan_builder_testing.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 #include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {

@@ -19,6 +19,7 @@
 #include "onnx/shape_inference/implementation.h"
 #include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/two_stage_plan_testing.h"
 
 namespace {
 
