@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
+#include "passes/config/quantity.h"
 #include "passes/config/suggest.h"
 #include "passes/strategize/strategy_reader.h"
 #include "passes/strategize/strategy_text.h"

@@ -1,6 +1,7 @@
 #include "passes/config/quantity.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -30,6 +31,26 @@ const Quantity& seconds() {
   static const auto* const quantity =
       new Quantity{"5 us", {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
   return *quantity;
+}
+
+std::optional<int64_t> bytesIn(const std::string& text) {
+  constexpr std::pair<const char*, double> kUnits[] = {
+      {"", 1},         {"B", 1},    {"KB", 1e3},     {"KiB", 0x1p10}, {"MB", 1e6},
+      {"MiB", 0x1p20}, {"GB", 1e9}, {"GiB", 0x1p30}, {"TB", 1e12},    {"TiB", 0x1p40}};
+  constexpr double kLeastWithoutUnit = 1024;
+  const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const absl::string_view unit =
+      absl::StripLeadingAsciiWhitespace(absl::string_view(text).substr(end));
+  double number = 0;
+  if (!absl::SimpleAtod(text.substr(0, end), &number)) return std::nullopt;
+  if (unit.empty() && number > 0 && number < kLeastWithoutUnit) return std::nullopt;
+  for (const auto& [name, factor] : kUnits) {
+    if (unit != name) continue;
+    const double bytes = number * factor;
+    if (!(bytes >= 0) || bytes > 0x1p62) return std::nullopt;
+    return static_cast<int64_t>(bytes);
+  }
+  return std::nullopt;
 }
 
 double readQuantity(YamlMap& map, const std::string& key, const Quantity& quantity,

@@ -10,7 +10,6 @@
 #include "passes/config/yaml_reader.h"
 #include "passes/cost/cluster.h"
 #include "passes/cost/efficiency_yaml.h"
-#include "passes/strategize/strategy.h"
 
 namespace oriel {
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "passes/config/quantity.h"
 #include "passes/config/suggest.h"
 #include "passes/strategize/strategy_text.h"
 

@@ -2,6 +2,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Builders.h"
+#include "passes/config/quantity.h"
 #include "passes/strategize/grid.h"
 
 namespace oriel {

@@ -6,11 +6,11 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "passes/config/quantity.h"
 #include "passes/config/suggest.h"
 #include "passes/strategize/cuts.h"
 #include "passes/train/recipe.h"
@@ -247,26 +247,6 @@ std::optional<int64_t> stageCountOf(const std::string& text) {
   if (!absl::SimpleAtoi(absl::StripPrefix(text, "auto "), &count)) return std::nullopt;
   if (count < 1 || count > kMaxRanks) return std::nullopt;
   return count;
-}
-
-std::optional<int64_t> bytesIn(const std::string& text) {
-  constexpr std::pair<const char*, double> kUnits[] = {
-      {"", 1},         {"B", 1},    {"KB", 1e3},     {"KiB", 0x1p10}, {"MB", 1e6},
-      {"MiB", 0x1p20}, {"GB", 1e9}, {"GiB", 0x1p30}, {"TB", 1e12},    {"TiB", 0x1p40}};
-  constexpr double kLeastWithoutUnit = 1024;
-  const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
-  const absl::string_view unit =
-      absl::StripLeadingAsciiWhitespace(absl::string_view(text).substr(end));
-  double number = 0;
-  if (!absl::SimpleAtod(text.substr(0, end), &number)) return std::nullopt;
-  if (unit.empty() && number > 0 && number < kLeastWithoutUnit) return std::nullopt;
-  for (const auto& [name, factor] : kUnits) {
-    if (unit != name) continue;
-    const double bytes = number * factor;
-    if (!(bytes >= 0) || bytes > 0x1p62) return std::nullopt;
-    return static_cast<int64_t>(bytes);
-  }
-  return std::nullopt;
 }
 
 Mesh Strategy::resolved(const Mesh& mesh) const {

@@ -14,8 +14,6 @@
 
 namespace oriel {
 
-constexpr int64_t kMaxRanks = int64_t{1} << 20;
-
 // The share of the parameters of meshes with tp that may stay whole where tp doesn't divide it.
 inline constexpr double kLittleWhole = 0.03;
 
@@ -83,10 +81,6 @@ struct Overlap {
   int64_t bucketBytes(int64_t total) const;
   int64_t prefetchBytes(int64_t total) const;
 };
-
-// The bytes in "16 GiB", "1.5 GB", "800 MB", "4096"; none for another text, for 1 to 1023 without
-// a unit (who writes 25 means MiB), and for more than can be addressed.
-std::optional<int64_t> bytesIn(const std::string& text);
 
 struct Strategy {
   Mesh mesh;     // of each grid without one, and of all that is in no module below

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "passes/config/quantity.h"
 #include "passes/config/yaml_reader.h"
 
 namespace oriel {

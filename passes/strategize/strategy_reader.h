@@ -9,10 +9,6 @@
 
 namespace oriel {
 
-// For messages about what bytesIn() refuses.
-inline constexpr char kByteUnits[] =
-    "units are B, KB, KiB, MB, MiB, GB, GiB, TB, TiB, and a number below 1024 needs one";
-
 // Reads and checks a strategy. InvalidArgument names file, line and column, what is wrong, and for
 // an unknown key the nearest known one; NotFound for a missing file.
 absl::StatusOr<Strategy> readStrategy(const std::string& path);

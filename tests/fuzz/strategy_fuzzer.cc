@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "passes/config/quantity.h"
 #include "passes/strategize/strategy_reader.h"
 #include "tests/fuzz/check.h"
 
