@@ -20,6 +20,7 @@
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/evaluator.h"
+#include "runtime/train/event_file.h"
 #include "runtime/train/learning_rate.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
@@ -97,8 +98,46 @@ void SayIfRateIsZero(const Job& job, const RankContext& context, int64_t done) {
                    schedule.total_steps(), "; to go on, compile with more schedule.total_steps"));
 }
 
+// Of the checkpoint that the run goes on from.
+int64_t StepsDone(const Job& job) {
+  return job.checkpoint ? job.checkpoint->index().progress.step : 0;
+}
+
+// Opens the file of --tensorboard, once, on rank 0; null on others, and where none is asked for.
+absl::StatusOr<EventFile*> OpenEvents(const Job& job, const RankContext& context,
+                                      std::optional<EventFile>& events) {
+  if (!context.is_first() || job.options.tensorboard.empty()) return nullptr;
+  if (!events) {
+    ORIEL_ASSIGN_OR_RETURN(events, EventFile::Create(job.options.tensorboard));
+  }
+  return &*events;
+}
+
+// True if interrupted. Writes the logits to a file of that name unless it is empty.
+absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context,
+                                  std::optional<EventFile>& events, int64_t step,
+                                  const std::string& logits) {
+  ORIEL_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(context, job.eval_data, logits));
+  // Between steps there are several.
+  const std::string place =
+      job.trains() && step < job.steps ? absl::StrCat("step ", step, ", ") : "";
+  if (evaluation.interrupted) {
+    Say(context, absl::StrCat(place, "eval interrupted after ", evaluation.samples, " samples"));
+    return true;
+  }
+  Say(context, absl::StrCat(place, FormatEvaluation(evaluation)));
+  if (context.is_first()) {
+    std::printf("%s\n", EncodeEvaluation(evaluation, step).c_str());
+    std::fflush(stdout);
+  }
+  ORIEL_ASSIGN_OR_RETURN(EventFile * file, OpenEvents(job, context, events));
+  if (file != nullptr) ORIEL_RETURN_IF_ERROR(file->Write(step, ScalarsOf(evaluation)));
+  return false;
+}
+
 // True if interrupted.
-absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, ModelState& state) {
+absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, ModelState& state,
+                               std::optional<EventFile>& events) {
   const TrainingProgress* start = job.checkpoint ? &job.checkpoint->index().progress : nullptr;
   if (start != nullptr) {
     Say(context,
@@ -115,10 +154,17 @@ absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, Model
   options.seed = job.seed;
   options.shuffle = !job.options.no_shuffle;
   options.metrics = job.options.metrics;
+  ORIEL_ASSIGN_OR_RETURN(options.events, OpenEvents(job, context, events));
   options.save_dir = job.options.save_dir;
   options.save_every = job.options.save_every;
+  options.keep = job.options.keep;
+  options.eval_every = job.options.eval_every;
+  options.evaluate = [&](int64_t step) {
+    return EvaluateRank(job, context, events, step, /*logits=*/"");
+  };
   options.dump_gradients = job.options.dump_gradients;
   options.profile = job.options.profile;
+  options.allow_nan = job.options.allow_nan || !job.options.replace_compute.empty();
   if (!job.options.replace_compute.empty()) {
     Say(context,
         "segments sleep instead of computing (--replace-compute): losses mean nothing, and no "
@@ -146,26 +192,6 @@ absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, Model
   }
   Say(context, text);
   return outcome.interrupted;
-}
-
-absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context, int64_t step) {
-  ORIEL_ASSIGN_OR_RETURN(Evaluation evaluation,
-                         Evaluate(context, job.eval_data, job.options.eval_logits));
-  if (evaluation.interrupted) {
-    Say(context, absl::StrCat("eval interrupted after ", evaluation.samples, " samples"));
-    return true;
-  }
-  Say(context, FormatEvaluation(evaluation));
-  if (context.is_first()) {
-    std::printf("%s\n", EncodeEvaluation(evaluation, step).c_str());
-    std::fflush(stdout);
-  }
-  return false;
-}
-
-// Of the checkpoint that the run goes on from.
-int64_t StepsDone(const Job& job) {
-  return job.checkpoint ? job.checkpoint->index().progress.step : 0;
 }
 
 // The steps of the timeline, if one is written: by default the first of the run.
@@ -227,13 +253,15 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
       SayIfOtherModelFile(job, context, *job.initial);
     }
   }
+  std::optional<EventFile> events;
   bool interrupted = false;
   if (job.trains()) {
-    ORIEL_ASSIGN_OR_RETURN(interrupted, TrainRank(job, context, state));
+    ORIEL_ASSIGN_OR_RETURN(interrupted, TrainRank(job, context, state, events));
     step = std::max(step, job.steps);
   }
   if (job.eval_data != nullptr && !interrupted) {
-    ORIEL_ASSIGN_OR_RETURN(interrupted, EvaluateRank(job, context, step));
+    ORIEL_ASSIGN_OR_RETURN(interrupted,
+                           EvaluateRank(job, context, events, step, job.options.eval_logits));
   }
   if (!job.options.dump_parameters.empty()) {
     ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, context.world));

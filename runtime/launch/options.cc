@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
@@ -18,7 +19,8 @@ constexpr char kDescription[] =
 
 constexpr char kExamples[] = R"(Examples:
   oriel-run model.oplan --data shards/train --metrics metrics.jsonl
-  oriel-run model.oplan --data shards/train --save-dir ckpt --save-every 500 --eval shards/eval
+  oriel-run model.oplan --data shards/train --save-dir ckpt --save-every 500 --keep 3
+  oriel-run model.oplan --data shards/train --eval shards/eval --eval-every 1000
   oriel-run model.oplan --data shards/train --resume ckpt --save-dir ckpt --steps 20000
   oriel-run model.oplan --data shards/train --save-dir ckpt --auto-resume   # started again and again
   oriel-run all.oplan --data shards/train --init-from projector_ckpt --save-dir ckpt
@@ -30,11 +32,11 @@ constexpr char kExamples[] = R"(Examples:
 Exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted (a checkpoint was written if
 --save-dir was given). See docs/running.md.)";
 
-// What is wrong with the combination of options, or null.
+// What is wrong with the combination of options, or "".
 const char* CheckUsage(const RunOptions& options) {
-  if (options.doctor) return nullptr;
+  if (options.doctor) return "";
   if (options.measure) {
-    if (options.plan.empty() && options.data.empty() && options.eval.empty()) return nullptr;
+    if (options.plan.empty() && options.data.empty() && options.eval.empty()) return "";
     return "--measure only measures this machine: leave out the plan, --data and --eval";
   }
   if (options.plan.empty()) return "plan is required: give the plan to run (.oplan)";
@@ -68,13 +70,20 @@ const char* CheckUsage(const RunOptions& options) {
   if (options.save_every > 0 && options.save_dir.empty()) {
     return "--save-every needs --save-dir DIR, where checkpoints go";
   }
+  if (options.keep > 0 && options.save_dir.empty()) {
+    return "--keep needs --save-dir DIR, where checkpoints go";
+  }
   if (options.auto_resume && options.save_dir.empty()) {
     return "--auto-resume needs --save-dir DIR, where checkpoints are";
   }
   if (!options.eval_logits.empty() && options.eval.empty()) {
     return "--eval-logits needs --eval DIR, the evaluation shards";
   }
-  return nullptr;
+  if (options.eval_every > 0 && (options.eval.empty() || options.data.empty())) {
+    return "--eval-every needs --data DIR, the training shards, and --eval DIR, those of "
+           "evaluation";
+  }
+  return "";
 }
 
 // "A-B" or "A"; false if it is neither.
@@ -103,6 +112,176 @@ bool ParseReplacements(absl::string_view text, std::map<std::string, double>* re
   return true;
 }
 
+// Text of options that is parsed behind CLI11.
+struct Texts {
+  std::string trace_steps, replace_compute, link_delay;
+};
+
+// What is wrong with them, or "".
+std::string ReadTexts(const Texts& texts, RunOptions& options) {
+  if (!texts.link_delay.empty()) {
+    absl::StatusOr<LinkDelay> delay = ParseLinkDelay(texts.link_delay);
+    if (!delay.ok()) return absl::StrCat("--link-delay: ", delay.status().message());
+    options.link_delay = *delay;
+  }
+  if (!texts.trace_steps.empty() && !ParseSteps(texts.trace_steps, &options.trace_steps)) {
+    return "--trace-steps takes two steps, the first from 1 on: --trace-steps 1-3";
+  }
+  if (!texts.replace_compute.empty() &&
+      !ParseReplacements(texts.replace_compute, &options.replace_compute)) {
+    return "--replace-compute takes milliseconds by segment: --replace-compute "
+           "forward=20,backward=40";
+  }
+  return "";
+}
+
+CLI::Range AtLeast(int64_t least) {
+  CLI::Range range(least, int64_t{1} << 62);
+  range.description("");  // or the help shows the numbers
+  return range;
+}
+
+void AddTraining(CLI::App& app, RunOptions& options) {
+  constexpr char kGroup[] = "Training";
+  app.add_option("--data", options.data, "folder of training shards (.tar, KEY.INPUT.npy)")
+      ->type_name("DIR")
+      ->group(kGroup);
+  app.add_option("--steps", options.steps, "train until this step (default: the plan's); 0: don't")
+      ->type_name("K")
+      ->check(AtLeast(0))
+      ->group(kGroup);
+  app.add_option("--seed", options.seed,
+                 "order of the data, and dropout (default: the checkpoint's, else the plan's)")
+      ->type_name("S")
+      ->check([](const std::string& text) {  // which would be taken modulo 2^64
+        return std::string(text.rfind('-', 0) == 0 ? "a seed is not below 0" : "");
+      })
+      ->group(kGroup);
+  app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order")
+      ->group(kGroup);
+  app.add_flag("--allow-nan", options.allow_nan,
+               "go on when the loss is a NaN, or the gradient's norm is not finite (default: stop "
+               "with an error, and save no checkpoint of it)")
+      ->group(kGroup);
+  app.add_option("--metrics", options.metrics, "write a JSON line per step")
+      ->type_name("FILE")
+      ->group(kGroup);
+  app.add_option("--tensorboard", options.tensorboard,
+                 "write metrics, and those of evaluations, for TensorBoard to a new file in DIR")
+      ->type_name("DIR")
+      ->group(kGroup);
+}
+
+void AddCheckpoints(CLI::App& app, RunOptions& options) {
+  constexpr char kGroup[] = "Checkpoints";
+  app.add_option("--save-dir", options.save_dir, "write checkpoints: at the end, on Ctrl-C")
+      ->type_name("DIR")
+      ->group(kGroup);
+  app.add_option("--save-every", options.save_every, "and after every K steps")
+      ->type_name("K")
+      ->check(AtLeast(1))
+      ->group(kGroup);
+  app.add_option("--keep", options.keep,
+                 "remove checkpoints of earlier steps, but for the N latest (default: all stay)")
+      ->type_name("N")
+      ->check(AtLeast(1))
+      ->group(kGroup);
+  CLI::Option* resume = app.add_option("--resume", options.resume,
+                                       "go on from the latest checkpoint in DIR, or from DIR")
+                            ->type_name("DIR")
+                            ->group(kGroup);
+  app.add_flag("--auto-resume", options.auto_resume,
+               "go on from the latest in --save-dir, if one is there")
+      ->excludes(resume)
+      ->group(kGroup);
+  app.add_option("--init-from", options.init_from,
+                 "begin with the weights of a checkpoint in DIR, at step 0")
+      ->type_name("DIR")
+      ->excludes(resume)
+      ->group(kGroup);
+}
+
+void AddEvaluation(CLI::App& app, RunOptions& options) {
+  constexpr char kGroup[] = "Evaluation";
+  app.add_option("--eval", options.eval, "evaluate on these shards, after training if any")
+      ->type_name("DIR")
+      ->group(kGroup);
+  app.add_option("--eval-every", options.eval_every, "and after every K steps")
+      ->type_name("K")
+      ->check(AtLeast(1))
+      ->group(kGroup);
+  app.add_option("--eval-logits", options.eval_logits, "write the logits of all samples")
+      ->type_name("FILE.npy")
+      ->group(kGroup);
+}
+
+void AddRanks(CLI::App& app, RunOptions& options) {
+  constexpr char kGroup[] = "Ranks";
+  app.add_option("-n,--ranks", options.ranks, "must be what the plan is for (the default)")
+      ->type_name("N")
+      ->check(AtLeast(1))
+      ->group(kGroup);
+  app.add_option(
+         "--comm", options.comm,
+         "in_process: threads (default on the host); processes: of this machine (default for "
+         "CUDA); mpi: under mpirun; tcp: this process is one")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"in_process", "processes", "mpi", "tcp"}))
+      ->group(kGroup);
+  app.add_option("--device", options.device, "host or cuda: must be what the plan is for")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"host", "cuda"}))
+      ->group(kGroup);
+  app.add_option("--threads", options.threads, "per rank (default: cores / local ranks)")
+      ->type_name("T")
+      ->check(AtLeast(1))
+      ->group(kGroup);
+}
+
+void AddInspection(CLI::App& app, RunOptions& options, Texts& texts) {
+  constexpr char kGroup[] = "Inspection";
+  app.add_flag("--doctor", options.doctor,
+               "only say what this machine has and lacks; with --device cuda or --comm mpi, fail "
+               "where that can't run")
+      ->group(kGroup);
+  app.add_flag("--measure", options.measure,
+               "only measure this machine, with -n ranks (default: its cores), and print lines of "
+               "JSON: `oriel doctor --measure FILE` makes a cluster file of them")
+      ->group(kGroup);
+  app.add_flag("--profile", options.profile, "print where the time of the steps went")
+      ->group(kGroup);
+  app.add_option("--dump-gradients", options.dump_gradients, "of the first step, before clipping")
+      ->type_name("FILE.safetensors")
+      ->group(kGroup);
+  app.add_option("--dump-parameters", options.dump_parameters, "at the end of training")
+      ->type_name("FILE.safetensors")
+      ->group(kGroup);
+  app.add_option("--trace", options.trace, "write a timeline of some steps, for Perfetto")
+      ->type_name("FILE.json")
+      ->group(kGroup);
+  app.add_option("--trace-steps", texts.trace_steps, "these steps (default: the first 3)")
+      ->type_name("A-B")
+      ->group(kGroup);
+  app.add_option("--replace-compute", texts.replace_compute,
+                 "of segments: sleep so many ms instead; losses then mean nothing")
+      ->type_name("forward=20,backward=40")
+      ->group(kGroup);
+  app.add_option("--link-delay", texts.link_delay,
+                 "as if ranks were on such a network: communication takes so much longer")
+      ->type_name("latency=50us,bandwidth=1GB/s")
+      ->group(kGroup);
+
+  app.add_flag("--check-nan", options.check_nan,
+               "stop at the first op whose result has a NaN, and name it; slow")
+      ->group(kGroup);
+  app.add_flag("--no-graphs", options.no_graphs,
+               "of a device: launch kernels one by one, not as CUDA graphs, to find a fault")
+      ->group(kGroup);
+  app.add_flag("--poison-dead-memory", options.poison_dead_memory,
+               "fill memory with NaN as soon as nothing reads it: no number changes")
+      ->group(kGroup);
+}
+
 }  // namespace
 
 ParsedOptions ParseOptions(int argc, const char* const* argv) {
@@ -110,130 +289,18 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   CLI::App app(kDescription, "oriel-run");
   app.footer(kExamples);
   app.get_formatter()->column_width(28);
-  CLI::Range from_zero(int64_t{0}, int64_t{1} << 62);
-  CLI::Range from_one(int64_t{1}, int64_t{1} << 62);
-  from_zero.description("");  // or the help shows the numbers
-  from_one.description("");
 
   app.add_option("plan", options.plan, "the plan (.oplan)")->type_name("PLAN");
   app.add_option("--load-plugin", options.plugins, "a library with more kernels; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE.so");
 
-  const char* training = "Training";
-  app.add_option("--data", options.data, "folder of training shards (.tar, KEY.INPUT.npy)")
-      ->type_name("DIR")
-      ->group(training);
-  app.add_option("--steps", options.steps, "train until this step (default: the plan's); 0: don't")
-      ->type_name("K")
-      ->check(from_zero)
-      ->group(training);
-  app.add_option("--seed", options.seed,
-                 "order of the data, and dropout (default: the checkpoint's, else the plan's)")
-      ->type_name("S")
-      ->check([](const std::string& text) {  // which would be taken modulo 2^64
-        return std::string(text.rfind('-', 0) == 0 ? "a seed is not below 0" : "");
-      })
-      ->group(training);
-  app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order")
-      ->group(training);
-  app.add_option("--metrics", options.metrics, "write a JSON line per step")
-      ->type_name("FILE")
-      ->group(training);
-
-  const char* checkpoints = "Checkpoints";
-  app.add_option("--save-dir", options.save_dir, "write checkpoints: at the end, on Ctrl-C")
-      ->type_name("DIR")
-      ->group(checkpoints);
-  app.add_option("--save-every", options.save_every, "and after every K steps")
-      ->type_name("K")
-      ->check(from_one)
-      ->group(checkpoints);
-  CLI::Option* resume = app.add_option("--resume", options.resume,
-                                       "go on from the latest checkpoint in DIR, or from DIR")
-                            ->type_name("DIR")
-                            ->group(checkpoints);
-  app.add_flag("--auto-resume", options.auto_resume,
-               "go on from the latest in --save-dir, if one is there")
-      ->excludes(resume)
-      ->group(checkpoints);
-  app.add_option("--init-from", options.init_from,
-                 "begin with the weights of a checkpoint in DIR, at step 0")
-      ->type_name("DIR")
-      ->excludes(resume)
-      ->group(checkpoints);
-
-  const char* evaluation = "Evaluation";
-  app.add_option("--eval", options.eval, "evaluate on these shards, after training if any")
-      ->type_name("DIR")
-      ->group(evaluation);
-  app.add_option("--eval-logits", options.eval_logits, "write the logits of all samples")
-      ->type_name("FILE.npy")
-      ->group(evaluation);
-
-  const char* ranks = "Ranks";
-  app.add_option("-n,--ranks", options.ranks, "must be what the plan is for (the default)")
-      ->type_name("N")
-      ->check(from_one)
-      ->group(ranks);
-  app.add_option(
-         "--comm", options.comm,
-         "in_process: threads (default on the host); processes: of this machine (default for "
-         "CUDA); mpi: under mpirun; tcp: this process is one")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"in_process", "processes", "mpi", "tcp"}))
-      ->group(ranks);
-  app.add_option("--device", options.device, "host or cuda: must be what the plan is for")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"host", "cuda"}))
-      ->group(ranks);
-  app.add_option("--threads", options.threads, "per rank (default: cores / local ranks)")
-      ->type_name("T")
-      ->check(from_one)
-      ->group(ranks);
-
-  const char* inspection = "Inspection";
-  app.add_flag("--doctor", options.doctor,
-               "only say what this machine has and lacks; with --device cuda or --comm mpi, fail "
-               "where that can't run")
-      ->group(inspection);
-  app.add_flag("--measure", options.measure,
-               "only measure this machine, with -n ranks (default: its cores), and print lines of "
-               "JSON: `oriel doctor --measure FILE` makes a cluster file of them")
-      ->group(inspection);
-  app.add_flag("--profile", options.profile, "print where the time of the steps went")
-      ->group(inspection);
-  app.add_option("--dump-gradients", options.dump_gradients, "of the first step, before clipping")
-      ->type_name("FILE.safetensors")
-      ->group(inspection);
-  app.add_option("--dump-parameters", options.dump_parameters, "at the end of training")
-      ->type_name("FILE.safetensors")
-      ->group(inspection);
-  std::string trace_steps, replace_compute, link_delay;
-  app.add_option("--trace", options.trace, "write a timeline of some steps, for Perfetto")
-      ->type_name("FILE.json")
-      ->group(inspection);
-  app.add_option("--trace-steps", trace_steps, "these steps (default: the first 3)")
-      ->type_name("A-B")
-      ->group(inspection);
-  app.add_option("--replace-compute", replace_compute,
-                 "of segments: sleep so many ms instead; losses then mean nothing")
-      ->type_name("forward=20,backward=40")
-      ->group(inspection);
-  app.add_option("--link-delay", link_delay,
-                 "as if ranks were on such a network: communication takes so much longer")
-      ->type_name("latency=50us,bandwidth=1GB/s")
-      ->group(inspection);
-
-  app.add_flag("--check-nan", options.check_nan,
-               "stop at the first op whose result has a NaN, and name it; slow")
-      ->group(inspection);
-  app.add_flag("--no-graphs", options.no_graphs,
-               "of a device: launch kernels one by one, not as CUDA graphs, to find a fault")
-      ->group(inspection);
-  app.add_flag("--poison-dead-memory", options.poison_dead_memory,
-               "fill memory with NaN as soon as nothing reads it: no number changes")
-      ->group(inspection);
+  AddTraining(app, options);
+  AddCheckpoints(app, options);
+  AddEvaluation(app, options);
+  AddRanks(app, options);
+  Texts texts;
+  AddInspection(app, options, texts);
 
   try {
     app.parse(argc, argv);
@@ -242,27 +309,9 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
     app.exit(error);
     return {std::nullopt, is_help ? kExitOk : kExitUsage};
   }
-  const char* problem = nullptr;
-  if (!link_delay.empty()) {
-    absl::StatusOr<LinkDelay> delay = ParseLinkDelay(link_delay);
-    if (!delay.ok()) {
-      std::cerr << "oriel-run: --link-delay: " << delay.status().message()
-                << "\nRun with --help for more information.\n";
-      return {std::nullopt, kExitUsage};
-    }
-    options.link_delay = *delay;
-  }
-  if (!trace_steps.empty() && !ParseSteps(trace_steps, &options.trace_steps)) {
-    problem = "--trace-steps takes two steps, the first from 1 on: --trace-steps 1-3";
-  } else if (!replace_compute.empty() &&
-             !ParseReplacements(replace_compute, &options.replace_compute)) {
-    problem =
-        "--replace-compute takes milliseconds by segment: --replace-compute "
-        "forward=20,backward=40";
-  } else {
-    problem = CheckUsage(options);
-  }
-  if (problem != nullptr) {
+  std::string problem = ReadTexts(texts, options);
+  if (problem.empty()) problem = CheckUsage(options);
+  if (!problem.empty()) {
     std::cerr << "oriel-run: " << problem << "\nRun with --help for more information.\n";
     return {std::nullopt, kExitUsage};
   }

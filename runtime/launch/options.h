@@ -35,13 +35,17 @@ struct RunOptions {
   std::optional<int64_t> steps;
   std::optional<uint64_t> seed;
   bool no_shuffle = false;
+  bool allow_nan = false;
   int64_t threads = 0;  // per rank; 0: the cores divided by the ranks of this machine
   std::string metrics;
+  std::string tensorboard;  // folder, or empty
   std::string save_dir;
   int64_t save_every = 0;
+  int64_t keep = 0;  // 0: all
   std::string resume;
   bool auto_resume = false;  // from save_dir, if a checkpoint is there
   std::string init_from;
+  int64_t eval_every = 0;  // 0: only at the end
   std::string eval_logits;
   std::string dump_gradients;
   std::string dump_parameters;

@@ -65,6 +65,9 @@ TEST(OptionsTest, AllOfThem) {
                                       "--threads",
                                       "2",
                                       "--no-shuffle",
+                                      "--allow-nan",
+                                      "--tensorboard",
+                                      "tb",
                                       "--profile",
                                       "--dump-gradients",
                                       "g",
@@ -86,6 +89,8 @@ TEST(OptionsTest, AllOfThem) {
   EXPECT_EQ(options.eval_logits, "l.npy");
   EXPECT_EQ(options.threads, 2);
   EXPECT_TRUE(options.no_shuffle);
+  EXPECT_TRUE(options.allow_nan);
+  EXPECT_EQ(options.tensorboard, "tb");
   EXPECT_TRUE(options.profile);
   EXPECT_EQ(options.trace, "t.json");
   ASSERT_TRUE(options.trace_steps.has_value());
@@ -131,6 +136,9 @@ TEST(OptionsTest, StepsWithoutData) {
 }
 TEST(OptionsTest, SaveEveryWithoutFolder) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--save-every", "5"}), HasSubstr("--save-dir"));
+  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--keep", "5"}), HasSubstr("--save-dir"));
+  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--eval-every", "5"}), HasSubstr("--eval DIR"));
+  EXPECT_THAT(Usage({"m.oplan", "--eval", "d", "--eval-every", "5"}), HasSubstr("--data DIR"));
 }
 TEST(OptionsTest, TraceStepsThatAreNone) {
   for (const char* steps : {"0-3", "3-2", "a-b", "1-2-3", "1-", "-3"}) {

@@ -331,6 +331,14 @@ std::string FormatEvaluation(const Evaluation& evaluation) {
       evaluation.tokens);
 }
 
+std::vector<std::pair<std::string, double>> ScalarsOf(const Evaluation& evaluation) {
+  if (!evaluation.labelled) return {{"eval/loss", evaluation.loss}};
+  if (evaluation.tokens == 0) return {};
+  return {{"eval/loss", evaluation.loss},
+          {"eval/token_accuracy", evaluation.token_accuracy},
+          {"eval/exact_match", evaluation.exact_match}};
+}
+
 std::string EncodeEvaluation(const Evaluation& evaluation, int64_t step) {
   nlohmann::ordered_json json = {
       {"eval_loss", evaluation.loss},  {"token_accuracy", nullptr}, {"exact_match", nullptr},

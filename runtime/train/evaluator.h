@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +46,9 @@ absl::Status CheckEvaluation(const RankContext& context, std::shared_ptr<const S
 std::string FormatEvaluation(const Evaluation& evaluation);
 // {"eval_loss":..,"token_accuracy":..,"exact_match":..,"samples":..,"tokens":..,"step":..}
 std::string EncodeEvaluation(const Evaluation& evaluation, int64_t step);
+
+// As TensorBoard shows it: {"eval/loss", 0.1}, .., what there is.
+std::vector<std::pair<std::string, double>> ScalarsOf(const Evaluation& evaluation);
 
 // How one microbatch of predictions compares with its labels; both [samples, positions].
 struct LabelCounts {

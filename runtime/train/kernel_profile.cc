@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,12 @@ absl::StatusOr<std::string> ReportKernels(const Executor& executor) {
   std::map<std::string, Entry> kernels;
   std::vector<Entry> instructions;
   int64_t total = 0, least = 0;
+  std::set<std::string> scheduled;
+  for (const plan::ScheduleEntry& entry : executor.program().schedule()) {
+    scheduled.insert(entry.segment());
+  }
   for (const plan::Segment& segment : executor.program().segments()) {
+    if (scheduled.count(segment.name()) == 0) continue;
     ORIEL_ASSIGN_OR_RETURN(SegmentProfile profile, executor.Profile(segment.name()));
     const int count =
         std::min(segment.instructions_size(), static_cast<int>(profile.nanoseconds.size()));

@@ -9,8 +9,8 @@
 
 namespace oriel::runtime {
 
-// Two tables over all runs of an executor that measures (ExecutorOptions::profile): kernels by
-// total time, and the slowest instructions with where they come from.
+// Two tables over all steps of an executor that measures (ExecutorOptions::profile), evaluations
+// left out: kernels by total time, and the slowest instructions with where they come from.
 absl::StatusOr<std::string> ReportKernels(const Executor& executor);
 
 }  // namespace oriel::runtime

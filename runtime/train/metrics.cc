@@ -49,6 +49,16 @@ std::string EncodeMetrics(const StepMetrics& metrics) {
   return json.dump();
 }
 
+std::vector<std::pair<std::string, double>> ScalarsOf(const StepMetrics& metrics) {
+  std::vector<std::pair<std::string, double>> scalars = {
+      {"train/loss", metrics.loss},
+      {"train/lr", metrics.learning_rate},
+      {"train/tokens_per_second", metrics.tokens_per_second},
+      {"train/step_ms", metrics.step_ms}};
+  if (metrics.grad_norm) scalars.emplace_back("train/grad_norm", *metrics.grad_norm);
+  return scalars;
+}
+
 absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path,
                                               std::optional<int64_t> resumed_step) {
   // What is kept stays where it is, so that a run that is killed here loses none of it.

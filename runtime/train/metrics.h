@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,6 +28,9 @@ struct StepMetrics {
 // Numbers have all their digits, so that runs can be compared bit by bit; what is not finite
 // is null.
 std::string EncodeMetrics(const StepMetrics& metrics);
+
+// As TensorBoard shows them: {"train/loss", 2.5}, .., those that are there.
+std::vector<std::pair<std::string, double>> ScalarsOf(const StepMetrics& metrics);
 
 class MetricsFile {
  public:

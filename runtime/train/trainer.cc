@@ -12,7 +12,9 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/checkpoint/checkpoint_reader.h"
+#include "runtime/train/checkpoint/checkpoint_writer.h"
 #include "runtime/train/data/loader.h"
+#include "runtime/train/event_file.h"
 #include "runtime/train/gradient_dump.h"
 #include "runtime/train/kernel_profile.h"
 #include "runtime/train/learning_rate.h"
@@ -46,6 +48,7 @@ class Trainer {
   absl::Status RunSchedule(const Batch& batch, int64_t step, double rate);
   absl::Status BeforeUpdate(int64_t step, double rate);
   absl::Status Report(const StepMetrics& metrics);
+  absl::Status CheckFinite(const StepMetrics& metrics);
   absl::Status Save();
   bool IsSavePoint(int64_t step) const {
     return options_.save_every > 0 && step % options_.save_every == 0;
@@ -143,6 +146,7 @@ DataPosition Trainer::StartPosition(const TrainingProgress& start) {
 
 absl::StatusOr<TrainingOutcome> Trainer::Run() {
   TrainingOutcome outcome;
+  if (options_.events != nullptr) ORIEL_RETURN_IF_ERROR(options_.events->StartAt(first_step_));
   while (progress_.step < options_.steps && !outcome.interrupted) {
     const int64_t step = progress_.step + 1;
     absl::StatusOr<StepMetrics> metrics = Step(step);
@@ -152,9 +156,18 @@ absl::StatusOr<TrainingOutcome> Trainer::Run() {
     }
     progress_.step = step;
     ORIEL_RETURN_IF_ERROR(Report(*metrics));
+    ORIEL_RETURN_IF_ERROR(CheckFinite(*metrics));
     ORIEL_ASSIGN_OR_RETURN(outcome.interrupted, AnyInterrupted(context_));
     const bool last = step == options_.steps || outcome.interrupted;
-    if (last || IsSavePoint(step)) ORIEL_RETURN_IF_ERROR(Save());
+    const bool save = last || IsSavePoint(step);
+    if (save) ORIEL_RETURN_IF_ERROR(Save());
+    if (last || options_.eval_every == 0 || step % options_.eval_every != 0) continue;
+    progress_line_.Clear();
+    if (context_.trace != nullptr) context_.trace->BeginStep(-1);  // it is of none
+    absl::StatusOr<bool> interrupted = options_.evaluate(step);
+    if (!interrupted.ok()) return Annotate(interrupted.status(), absl::StrCat("step ", step));
+    outcome.interrupted = *interrupted;
+    if (outcome.interrupted && !save) ORIEL_RETURN_IF_ERROR(Save());
   }
   progress_line_.Clear();
   if (options_.profile && context_.is_first()) {
@@ -230,15 +243,6 @@ absl::Status Trainer::BeforeUpdate(int64_t step, double rate) {
 absl::Status Trainer::Report(const StepMetrics& metrics) {
   if (!context_.is_first()) return absl::OkStatus();
   progress_line_.Update(metrics);
-  if (!std::isfinite(metrics.loss) && !warned_) {
-    warned_ = true;
-    progress_line_.Clear();
-    std::fprintf(
-        stderr,
-        "oriel-run: warning: the loss of step %lld is not finite; --check-nan names the first op "
-        "that makes what is not a number\n",
-        static_cast<long long>(metrics.step));
-  }
   if (metrics.loss == 0 && metrics.grad_norm == 0. && layout_.labels() != nullptr &&
       !warned_of_zero_) {
     warned_of_zero_ = true;
@@ -249,7 +253,41 @@ absl::Status Trainer::Report(const StepMetrics& metrics) {
         "label counts: are all of them the recipe's loss.ignore_index?\n",
         static_cast<long long>(metrics.step));
   }
-  return metrics_ ? metrics_->Write(metrics) : absl::OkStatus();
+  if (metrics_) ORIEL_RETURN_IF_ERROR(metrics_->Write(metrics));
+  return options_.events == nullptr ? absl::OkStatus()
+                                    : options_.events->Write(metrics.step, ScalarsOf(metrics));
+}
+
+// A NaN among the gradients is one among the parameters after the update, and so from then on. Of
+// an infinite loss gradients may be finite.
+absl::Status Trainer::CheckFinite(const StepMetrics& metrics) {
+  const bool bad_norm = !std::isfinite(metrics.grad_norm.value_or(0));
+  if (std::isfinite(metrics.loss) && !bad_norm) return absl::OkStatus();
+  const std::string what = absl::StrCat(
+      bad_norm && std::isfinite(metrics.loss) ? "the norm of the gradient" : "the loss",
+      " of step ", metrics.step, " is not finite");
+  constexpr char kRemedy[] = "--check-nan names the first op that makes what is not a number";
+  if (options_.allow_nan || (!bad_norm && !std::isnan(metrics.loss))) {
+    if (context_.is_first() && !warned_) {
+      progress_line_.Clear();
+      std::fprintf(stderr, "oriel-run: warning: %s; %s\n", what.c_str(), kRemedy);
+    }
+    warned_ = true;
+    return absl::OkStatus();
+  }
+  progress_line_.Clear();
+  // All ranks have the same numbers; the others wait until the first one's error ends them, too, so
+  // that theirs does not come before it.
+  if (!context_.is_first()) {
+    ORIEL_RETURN_IF_ERROR(context_.world->Barrier());
+    return absl::AbortedError(what);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, ", and the parameters have its update: ",
+      options_.save_dir.empty()  ? ""
+      : last_checkpoint_.empty() ? "this run has written no checkpoint; "
+                                 : absl::StrCat("the last checkpoint is ", last_checkpoint_, "; "),
+      kRemedy, ", a lower learning rate or optimizer.clip_norm may help; --allow-nan goes on"));
 }
 
 absl::Status Trainer::Save() {
@@ -259,6 +297,14 @@ absl::Status Trainer::Save() {
                               plan.provenance().model_sha256()};
   ORIEL_ASSIGN_OR_RETURN(last_checkpoint_, WriteCheckpoint(options_.save_dir, model, progress_,
                                                            state_.sources(), context_.world));
+  if (options_.keep == 0 || !context_.is_first()) return absl::OkStatus();
+  const absl::Status removed =
+      RemoveOldCheckpoints(options_.save_dir, progress_.step, options_.keep);
+  if (!removed.ok()) {  // the run is not lost for it
+    progress_line_.Clear();
+    std::fprintf(stderr, "oriel-run: warning: --keep: %s\n",
+                 std::string(removed.message()).c_str());
+  }
   return absl::OkStatus();
 }
 

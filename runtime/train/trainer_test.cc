@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
 #include "runtime/train/data/npy.h"
@@ -18,6 +19,7 @@
 namespace oriel::runtime {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -30,6 +32,7 @@ class TrainerTest : public ::testing::Test {
     int64_t micro_batch = 8;
     TrainerOptions options;
     int64_t plan_steps = 0;  // over which the rate falls; 0: those of the options
+    double rate = 0.05;      // at first
     std::string resume;
     int64_t interrupt_rank = -1;  // from the second question on
     bool evaluate = false;
@@ -91,6 +94,7 @@ class TrainerTest : public ::testing::Test {
     plan::Plan plan = run.last_ranks == 0 ? MakeToyPlan(run.ranks, 8, run.micro_batch, steps)
                                           : MakeTwoGridToyPlan(run.ranks, run.last_ranks, 8,
                                                                run.micro_batch, steps);
+    plan.mutable_training()->mutable_learning_rate()->set_peak(run.rate);
     if (run.copies > 1) AddCopies(run.copies, &plan);
     for (plan::Buffer& buffer : *plan.mutable_programs(0)->mutable_buffers()) {
       if (run.global_sums && buffer.kind() == plan::OUTPUT) {
@@ -162,6 +166,35 @@ TEST_F(TrainerTest, RanksAndMicrobatchesDoNotChangeTheLosses) {
       EXPECT_EQ(lines[i]["lr"], expected[i]["lr"]);
     }
   }
+}
+
+// The first step is finite, but what its update makes of the weights is too large.
+TEST_F(TrainerTest, DivergedStepIsNotSaved) {
+  Run run = Named("run", 6);
+  run.ranks = 2;
+  run.micro_batch = 2;
+  run.rate = 1e30;
+  run.options.save_every = 1;
+  const std::vector<Result> results = Launch(run);
+  EXPECT_THAT(
+      results[0].status,
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("of step 2 is not finite"),
+                     HasSubstr("the last checkpoint is " + run.options.save_dir + "/step-00000001"),
+                     HasSubstr("--allow-nan"))));
+  EXPECT_THAT(results[1].status, StatusIs(absl::StatusCode::kAborted, HasSubstr("step 2")));
+  EXPECT_FALSE(std::filesystem::exists(run.options.save_dir + "/step-00000002"));
+  EXPECT_EQ(Lines(run.options.metrics).size(), 2u);
+}
+
+TEST_F(TrainerTest, DivergedRunGoesOnIfAllowed) {
+  Run run = Named("run", 6);
+  run.rate = 1e30;
+  run.options.allow_nan = true;
+  const std::vector<Result> results = Launch(run);
+  ORIEL_ASSERT_OK(results[0].status);
+  EXPECT_EQ(results[0].outcome.step, 6);
+  EXPECT_TRUE(Lines(run.options.metrics)[5]["loss"].is_null());
 }
 
 // Of a device, the host reads and writes the same.
@@ -267,6 +300,36 @@ TEST_F(TrainerTest, ResumedRunIsTheUninterruptedOne) {
       const std::string file = entry.path().filename();
       EXPECT_EQ(ReadFileBytes((folder_ / "rest") + last + file), ReadFileBytes(entry.path()));
     }
+  }
+}
+
+TEST_F(TrainerTest, OldCheckpointsGo) {
+  Run run = Named("run", 5);
+  run.options.save_every = 2;
+  run.options.keep = 2;
+  ORIEL_ASSERT_OK(Launch(run)[0].status);
+  for (const auto& [step, is_there] : {std::pair{2, false}, {4, true}, {5, true}}) {
+    EXPECT_EQ(std::filesystem::exists(absl::StrCat(run.options.save_dir, "/step-0000000", step)),
+              is_there);
+  }
+}
+
+// Behind steps, but not the last one; one that is interrupted ends the training, with a checkpoint.
+TEST_F(TrainerTest, EvaluatesInBetween) {
+  for (const int64_t interrupted : {0, 4}) {
+    Run run = Named(absl::StrCat("run", interrupted), 6);
+    std::vector<int64_t> steps;
+    run.options.eval_every = 2;
+    run.options.evaluate = [&](int64_t step) -> absl::StatusOr<bool> {
+      steps.push_back(step);
+      return step == interrupted;
+    };
+    const Result result = Launch(run)[0];
+    ORIEL_ASSERT_OK(result.status);
+    EXPECT_THAT(steps, ElementsAre(2, 4));
+    EXPECT_EQ(result.outcome.interrupted, interrupted > 0);
+    EXPECT_EQ(result.outcome.step, interrupted > 0 ? 4 : 6);
+    EXPECT_THAT(result.outcome.checkpoint, HasSubstr(interrupted > 0 ? "00004" : "00006"));
   }
 }
 

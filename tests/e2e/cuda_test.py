@@ -183,7 +183,8 @@ class CudaFailureTest(CudaTestCase):
         weights = plan.with_suffix(".weights.safetensors")
         weights.write_bytes(weights.read_bytes()[:-4] + numpy.float32("nan").tobytes())
         self.assert_fails(self.train(plan, "--check-nan"), "is the first with a NaN", "from onnx node")
-        result = self.train(plan, "--steps", 1)
+        self.assert_fails(self.train(plan, "--steps", 1), "of step 1 is not finite", "--check-nan names", "--allow-nan")
+        result = self.train(plan, "--steps", 1, "--allow-nan")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("is not finite; --check-nan names", result.stderr)
 

@@ -9,7 +9,7 @@ import time
 import unittest
 
 import numpy
-from oriel_testing import (DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, OrielTestCase, command, read_shards,
+from oriel_testing import (DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, MODEL, OrielTestCase, command, read_shards,
                            rank_environments, run, write_shard)
 
 
@@ -95,6 +95,23 @@ class FailureTest(OrielTestCase):
                 self.assertEqual([rank.returncode for rank in ranks], [1, 1], errors)
                 self.assertIn(message, errors[1])
                 self.assertFalse(metrics.exists() and metrics.read_text())
+
+    def test_diverged_run_ends(self):
+        """The checkpoint of the step before is left, and rank 0 says so, whatever the ranks are."""
+        text = (GOLDEN / "recipe_sgd.yaml").read_text()
+        recipe = self.folder / "diverges.yaml"
+        recipe.write_text(re.sub(r"lr: [0-9.e-]+", "lr: 1.0e+30", text))
+        plan = self.folder / "plan.oplan"
+        self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, "--stages", 2, "--mesh", "dp=2", "--zero", 1, "-o", plan)
+        for comm in ["in_process", "processes"] + (["mpi"] if HAVE_MPI else []):
+            with self.subTest(comm):
+                saved = self.folder / comm
+                arguments = (plan, "--data", DATA, "--comm", comm, "--steps", 4, "--save-dir", saved, "--save-every", 1, "--keep", 2)
+                self.assert_fails(run("oriel-run", *arguments), "of step 2 is not finite", f"the last checkpoint is {saved}/step-00000001",
+                                  "--check-nan", "--allow-nan")
+                self.assertEqual([path.name for path in saved.glob("step-*")], ["step-00000001"])
+                self.assertIn("is not finite", self.run_ok("oriel-run", *arguments, "--allow-nan").stderr)
+                self.assertEqual(sorted(path.name for path in saved.glob("step-*")), ["step-00000003", "step-00000004"])
 
     def test_bad_sample_on_one_rank_ends_the_job(self):
         plan = self.compile(GOLDEN / "recipe_adamw.yaml", 4)

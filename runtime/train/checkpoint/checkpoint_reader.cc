@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <limits>
-#include <optional>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -45,41 +44,31 @@ int64_t StepOfCheckpoint(const std::string& path) {
   return is_step ? step : -1;
 }
 
-namespace {
-
-// Of the checkpoints in a folder the one of the highest step below `limit`.
-std::optional<std::string> LatestBefore(const std::string& folder, int64_t limit,
-                                        std::error_code& error) {
-  int64_t latest = -1;
-  std::optional<std::string> found;
+absl::StatusOr<std::map<int64_t, std::string>> CheckpointsIn(const std::string& folder) {
+  std::map<int64_t, std::string> found;
+  std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
     const int64_t step = StepOfCheckpoint(name);
-    if (step <= latest || step >= limit) continue;
-    if (!Exists(JoinPath(JoinPath(folder, name), kIndexFile))) continue;
-    latest = step;
-    found = JoinPath(folder, name);
+    const std::string path = JoinPath(folder, name);
+    if (step >= 0 && Exists(JoinPath(path, kIndexFile))) found[step] = path;
   }
+  if (error) return ErrnoError(folder, "list", error.value());
   return found;
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
   if (!Exists(path)) {
     return absl::NotFoundError(absl::StrCat(path, ": there is no such checkpoint folder"));
   }
   if (Exists(JoinPath(path, kIndexFile))) return path;
-  std::error_code error;
-  const std::optional<std::string> found =
-      LatestBefore(path, std::numeric_limits<int64_t>::max(), error);
-  if (error) return ErrnoError(path, "list", error.value());
-  if (!found) {
+  ORIEL_ASSIGN_OR_RETURN(const auto found, CheckpointsIn(path));
+  if (found.empty()) {
     return absl::NotFoundError(absl::StrCat(path, ": has neither ", kIndexFile, " nor a complete ",
                                             kStepPrefix, "NNNNNNNN folder"));
   }
-  return *found;
+  return found.rbegin()->second;
 }
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
@@ -88,11 +77,11 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   const absl::Status opened = reader.OpenIndexAndFiles();
   if (opened.ok()) return reader;
   if (reader.path_ == path) return opened;
-  std::error_code ignored;
-  const std::optional<std::string> older =
-      LatestBefore(path, StepOfCheckpoint(reader.path_), ignored);
-  if (!older) return opened;
-  return WithMessage(opened, absl::StrCat(opened.message(), "; ", *older,
+  const auto all = CheckpointsIn(path);
+  if (!all.ok()) return opened;
+  const auto own = all->find(StepOfCheckpoint(reader.path_));
+  if (own == all->begin()) return opened;
+  return WithMessage(opened, absl::StrCat(opened.message(), "; ", std::prev(own)->second,
                                           " is the one before it: name it instead"));
 }
 

@@ -20,6 +20,9 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
 // Of a path that ends in step-NNNNNNNN; -1 for another.
 int64_t StepOfCheckpoint(const std::string& path);
 
+// The complete checkpoints in a folder, by step.
+absl::StatusOr<std::map<int64_t, std::string>> CheckpointsIn(const std::string& folder);
+
 // Of names, for messages: "a, b, c and 4 more".
 std::string SomeOf(const std::vector<std::string>& names);
 

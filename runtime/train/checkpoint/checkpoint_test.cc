@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "absl/strings/str_replace.h"
 #include "runtime/base/files.h"
@@ -106,6 +107,21 @@ TEST_F(CheckpointTest, LatestIsTheHighestCompleteStep) {
   std::filesystem::copy(save_dir_ + "/step-00000100", save_dir_ + "/.step-00000300.tmp");
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
   EXPECT_EQ(reader.index().progress.step, 100);
+}
+
+TEST_F(CheckpointTest, OldOnesAreRemoved) {
+  for (const int64_t step : {2, 9, 100, 101, 300}) Save(step);
+  std::filesystem::create_directories(save_dir_ + "/step-00000001");  // has no index: not one
+  std::filesystem::create_directories(save_dir_ + "/other");
+  ORIEL_ASSERT_OK(RemoveOldCheckpoints(save_dir_, 101, 2));
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(save_dir_)) {
+    left.insert(entry.path().filename());
+  }
+  EXPECT_THAT(left, ElementsAre("other", "step-00000001", "step-00000100", "step-00000101",
+                                "step-00000300"));
+  ORIEL_ASSERT_OK(RemoveOldCheckpoints(save_dir_, 101, 5));
+  EXPECT_THAT(RemoveOldCheckpoints(folder_ / "none", 1, 1).message(), HasSubstr("none"));
 }
 
 TEST_F(CheckpointTest, OfADamagedOneTheOneBeforeIsNamed) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
 #include "runtime/train/checkpoint/safetensors.h"
 
 namespace oriel::runtime {
@@ -151,6 +152,11 @@ class Contents {
   bool optimizer_in_pieces_ = false;
 };
 
+std::string UnfinishedPath(const std::string& save_dir, int64_t step) {
+  return JoinPath(save_dir,
+                  absl::StrFormat("%s%08d%s", kUnfinishedPrefix, step, kUnfinishedSuffix));
+}
+
 // OK if it is on all ranks; else the rank's own error, or Aborted.
 absl::Status Agree(const absl::Status& status, Communicator* world) {
   if (world == nullptr) return status;
@@ -178,8 +184,7 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             Communicator* world) {
   const int64_t rank = world == nullptr ? 0 : world->rank();
   const std::string target = JoinPath(save_dir, CheckpointFolderName(progress.step));
-  const std::string temporary = JoinPath(
-      save_dir, absl::StrFormat("%s%08d%s", kUnfinishedPrefix, progress.step, kUnfinishedSuffix));
+  const std::string temporary = UnfinishedPath(save_dir, progress.step);
   const Contents contents(sources);
   absl::Status status;
   if (rank == 0) {
@@ -207,6 +212,24 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
   }
   ORIEL_RETURN_IF_ERROR(SyncFolder(save_dir));
   return target;
+}
+
+absl::Status RemoveOldCheckpoints(const std::string& save_dir, int64_t step, int64_t keep) {
+  ORIEL_ASSIGN_OR_RETURN(auto checkpoints, CheckpointsIn(save_dir));
+  checkpoints.erase(checkpoints.upper_bound(step), checkpoints.end());
+  for (auto old = checkpoints.begin(); static_cast<int64_t>(checkpoints.size()) > keep;
+       old = checkpoints.erase(old)) {
+    // So that one that is only half removed is not taken for a checkpoint.
+    const std::string temporary = UnfinishedPath(save_dir, old->first);
+    RemoveFolder(temporary);
+    if (rename(old->second.c_str(), temporary.c_str()) != 0) {
+      return ErrnoError(old->second, "remove", errno);
+    }
+    std::error_code error;
+    std::filesystem::remove_all(temporary, error);
+    if (error) return ErrnoError(temporary, "remove", error.value());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace oriel::runtime

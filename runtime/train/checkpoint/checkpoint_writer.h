@@ -42,6 +42,10 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             const std::vector<CheckpointSource>& sources,
                                             Communicator* world);
 
+// Removes complete checkpoints in SAVE_DIR, but for those of the `keep` last steps up to `step`,
+// and of later ones.
+absl::Status RemoveOldCheckpoints(const std::string& save_dir, int64_t step, int64_t keep);
+
 // "step-00000100"
 std::string CheckpointFolderName(int64_t step);
 // Whether a folder of that name in SAVE_DIR is a checkpoint that is being written.
