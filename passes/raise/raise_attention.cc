@@ -78,10 +78,10 @@ struct RowsOfHeads : mlir::OpRewritePattern<ir::ReshapeOp> {
     ir::MatmulOp product = matchProduct(op.getInput());
     auto merge = product ? product.getLhs().getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
     if (!merge || product.getTransposeLhs() || !product->hasOneUse() ||
-        tensorType(product.getRhs()).getRank() != 3) {
+        rankOf(product.getRhs()) != 3) {
       return rewriter.notifyMatchFailure(op, "no product of merged rows");
     }
-    llvm::ArrayRef<int64_t> from = tensorType(merge.getInput()).getShape();
+    llvm::ArrayRef<int64_t> from = shapeOf(merge.getInput());
     llvm::ArrayRef<int64_t> merged = merge.getType().getShape(), to = op.getType().getShape();
     if (from.size() != 4 || to.size() != 4 || merged.size() != 3 || from[0] != merged[0] ||
         from[3] != merged[2] || from.take_front(3) != to.take_front(3)) {
@@ -115,6 +115,71 @@ struct ProbabilitiesFirst : mlir::OpRewritePattern<ir::MatmulOp> {
   }
 };
 
+// What attention takes, [b, h, s, e]; keys and values may have fewer heads.
+struct Operands {
+  AttentionOperand query, key, value;
+};
+
+// Those of the product of probabilities and values; none, and why, where attention can't take them.
+std::optional<Operands> operandsOf(ir::MatmulOp op, Scores& scores, const char*& why) {
+  ir::MatmulOp product = scores.product;
+  AttentionOperand query(product.getLhs()), key = keysOrValues(product), value = keysOrValues(op);
+  bool queryIsTransposed = product.getTransposeLhs(), keyIsTransposed = !product.getTransposeRhs();
+  if (scores.transposed) {
+    why = "keys of all heads";
+    if (hasSharedMatrix(product)) return std::nullopt;
+    std::swap(query, key);
+    std::swap(queryIsTransposed, keyIsTransposed);
+  }
+  // Their transpose may be one with that of the heads: [b, t, h, d] → [b, h, d, t].
+  if (query.transposed != queryIsTransposed) query.swapLastTwo();
+  if (key.transposed != keyIsTransposed) key.swapLastTwo();
+  if (value.transposed != op.getTransposeRhs()) value.swapLastTwo();
+  why = "the value is scaled";
+  if (value.scale != 1.0) return std::nullopt;
+  // Scores may have them merged where what they are multiplied with does not.
+  if (scores.heads.empty()) scores.addHeads(op.getType().getShape());
+  llvm::ArrayRef<int64_t> heads = scores.heads;
+  why = "operands of other ranks";
+  if (!toRank4(query, heads) || !toRank4(key, heads) || !toRank4(value, heads)) return std::nullopt;
+  AttentionOperand keyHeads = key.withoutRepeatedHeads();
+  AttentionOperand valueHeads = value.withoutRepeatedHeads();
+  if (keyHeads.shape[1] == valueHeads.shape[1]) {
+    key = keyHeads;
+    value = valueHeads;
+  }
+  // A product may repeat operands over the batch or the heads; attention does not.
+  why = "operands differ in batch or heads";
+  if (query.shape[0] != key.shape[0] || query.shape[0] != value.shape[0] || key.shape[1] == 0 ||
+      query.shape[1] % key.shape[1] != 0 || key.shape[1] != value.shape[1]) {
+    return std::nullopt;
+  }
+  return Operands{query, key, value};
+}
+
+// Gives the mask what is added to scores, and what stands for them, but for what columns behind the
+// queries' and keys' own can be: those are returned.
+std::vector<KeyColumns> takeTerms(const Scores& scores, const Operands& operands, double scale,
+                                  AttentionMask& mask) {
+  std::vector<KeyColumns> columns;
+  llvm::SmallVector<int64_t> wider = operands.query.shape;
+  for (const Scores::Added& term : scores.added) {
+    auto added = term.factor == 1
+                     ? matchColumns(term.value, wider, operands.key.shape[2], scores.softcap, scale)
+                     : std::nullopt;
+    if (added) {
+      columns.push_back(*added);
+      wider.back() += added->count();
+    } else {
+      mask.add(term.value, term.rank, term.factor);
+    }
+  }
+  for (const Scores::Replaced& term : scores.replaced) {
+    mask.hide(term.choice, term.low, term.rank, term.last);
+  }
+  return columns;
+}
+
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -137,57 +202,13 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (shown && !scores->hideAgain(shown->second, softmax.getType().getRank())) {
       return rewriter.notifyMatchFailure(op, "a mask hides other probabilities than scores");
     }
-    ir::MatmulOp product = scores->product;
-
-    AttentionOperand query(product.getLhs()), key = keysOrValues(product), value = keysOrValues(op);
-    bool queryIsTransposed = product.getTransposeLhs(),
-         keyIsTransposed = !product.getTransposeRhs();
-    if (scores->transposed) {
-      if (hasSharedMatrix(product)) return rewriter.notifyMatchFailure(op, "keys of all heads");
-      std::swap(query, key);
-      std::swap(queryIsTransposed, keyIsTransposed);
-    }
-    // Their transpose may be one with that of the heads: [b, t, h, d] → [b, h, d, t].
-    if (query.transposed != queryIsTransposed) query.swapLastTwo();
-    if (key.transposed != keyIsTransposed) key.swapLastTwo();
-    if (value.transposed != op.getTransposeRhs()) value.swapLastTwo();
-    if (value.scale != 1.0) return rewriter.notifyMatchFailure(op, "the value is scaled");
-    // Scores may have them merged where what they are multiplied with does not.
-    if (scores->heads.empty()) scores->addHeads(type.getShape());
-    llvm::ArrayRef<int64_t> heads = scores->heads;
-    if (!toRank4(query, heads) || !toRank4(key, heads) || !toRank4(value, heads)) {
-      return rewriter.notifyMatchFailure(op, "operands of other ranks");
-    }
-    AttentionOperand keyHeads = key.withoutRepeatedHeads();
-    AttentionOperand valueHeads = value.withoutRepeatedHeads();
-    if (keyHeads.shape[1] != valueHeads.shape[1]) {
-      keyHeads = key;
-      valueHeads = value;
-    }
-    // A product may repeat operands over the batch or the heads; attention does not.
-    if (query.shape[0] != keyHeads.shape[0] || query.shape[0] != valueHeads.shape[0] ||
-        keyHeads.shape[1] == 0 || query.shape[1] % keyHeads.shape[1] != 0 ||
-        keyHeads.shape[1] != valueHeads.shape[1]) {
-      return rewriter.notifyMatchFailure(op, "operands differ in batch or heads");
-    }
-    AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], keyHeads.shape[2]);
+    const char* why = nullptr;
+    std::optional<Operands> operands = operandsOf(op, *scores, why);
+    if (!operands) return rewriter.notifyMatchFailure(op, why);
+    const AttentionOperand &query = operands->query, &key = operands->key;
     const double scale = scores->scale * query.scale * key.scale;
-    std::vector<KeyColumns> columns;
-    llvm::SmallVector<int64_t> wider = query.shape;
-    for (const Scores::Added& term : scores->added) {
-      auto added = term.factor == 1
-                       ? matchColumns(term.value, wider, keyHeads.shape[2], scores->softcap, scale)
-                       : std::nullopt;
-      if (added) {
-        columns.push_back(*added);
-        wider.back() += added->count();
-      } else {
-        mask.add(term.value, term.rank, term.factor);
-      }
-    }
-    for (const Scores::Replaced& term : scores->replaced) {
-      mask.hide(term.choice, term.low, term.rank, term.last);
-    }
+    AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], key.shape[2]);
+    const std::vector<KeyColumns> columns = takeTerms(*scores, *operands, scale, mask);
     if (!mask.resolve()) return rewriter.notifyMatchFailure(op, "attention can't take the mask");
 
     mlir::Location loc = op.getLoc();
@@ -197,11 +218,11 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       queries = factor.divides ? Value(ir::DivOp::create(rewriter, loc, queries, factor.value))
                                : Value(ir::MulOp::create(rewriter, loc, queries, factor.value));
     }
-    Value keys = keyHeads.materialize(rewriter, loc);
+    Value keys = key.materialize(rewriter, loc);
     if (!columns.empty()) {
       std::tie(queries, keys) = addColumns(rewriter, loc, queries, keys, columns, scale);
     }
-    Value values = valueHeads.materialize(rewriter, loc);
+    Value values = operands->value.materialize(rewriter, loc);
     auto attention = ir::AttentionOp::create(rewriter, loc, queries, keys, values, maskValue, scale,
                                              mask.causal(), mask.window(), scores->softcap);
     Value result = attention.getResult();
@@ -236,7 +257,7 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
     if (op.getCausal() || op.getWindow() > 0) mask.structure();
     bool resolved = false;
     if (Value given = op.getMask()) {
-      if (tensorType(given).getElementType().isInteger(1)) {
+      if (elementOf(given).isInteger(1)) {
         mask.keep(given);
       } else {
         mask.add(given, 4);
@@ -335,13 +356,12 @@ struct BiasesToColumns : mlir::OpRewritePattern<ir::AttentionOp> {
 
   LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
     Value mask = op.getMask();
-    if (!mask || op.getSequenceFirst() ||
-        tensorType(mask).getElementType() != tensorType(op.getQuery()).getElementType()) {
+    if (!mask || op.getSequenceFirst() || elementOf(mask) != elementOf(op.getQuery())) {
       return rewriter.notifyMatchFailure(op, "no mask of the queries' type");
     }
     std::optional<KeyColumns> columns =
-        matchColumns(mask, tensorType(op.getQuery()).getShape(),
-                     tensorType(op.getKey()).getDimSize(2), op.getSoftcap(), op.getScale());
+        matchColumns(mask, shapeOf(op.getQuery()), tensorType(op.getKey()).getDimSize(2),
+                     op.getSoftcap(), op.getScale());
     if (!columns) return rewriter.notifyMatchFailure(op, "the mask is not of few columns");
     auto [queries, keys] =
         addColumns(rewriter, op.getLoc(), op.getQuery(), op.getKey(), *columns, op.getScale());
@@ -355,8 +375,7 @@ struct BiasesToColumns : mlir::OpRewritePattern<ir::AttentionOp> {
 // What puts the columns of an operand together, if something does.
 ir::ConcatOp columnsOf(Value value) {
   auto concat = value.getDefiningOp<ir::ConcatOp>();
-  const bool isOfColumns =
-      concat && static_cast<int64_t>(concat.getDim()) == tensorType(value).getRank() - 1;
+  const bool isOfColumns = concat && static_cast<int64_t>(concat.getDim()) == rankOf(value) - 1;
   return isOfColumns ? concat : ir::ConcatOp();
 }
 
@@ -365,7 +384,7 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
-    llvm::ArrayRef<int64_t> query = tensorType(op.getQuery()).getShape();
+    llvm::ArrayRef<int64_t> query = shapeOf(op.getQuery());
     bool hasHeads = query[1] != 1 || tensorType(op.getKey()).getDimSize(1) != 1;
     if (op.getSequenceFirst() || hasHeads || !op.getLogsumexp().use_empty()) {
       return rewriter.notifyMatchFailure(op, "has heads");
@@ -380,12 +399,12 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
     // Where more than two dimensions were merged, as windows are with both, heads are innermost.
     int64_t heads = sizes.front();
     auto splitOne = [&](Value value) -> Value {
-      llvm::SmallVector<int64_t> shape = llvm::to_vector(tensorType(value).getShape());
+      llvm::SmallVector<int64_t> shape = llvm::to_vector(shapeOf(value));
       shape[0] = query[0] / heads;
       shape[1] = heads;
       auto type = tensorType(value).clone(shape);
       auto same = value.getDefiningOp<ir::BroadcastOp>();
-      if (same && tensorType(same.getInput()).getRank() <= 2) {  // the same for all of them
+      if (same && rankOf(same.getInput()) <= 2) {  // the same for all of them
         return ir::BroadcastOp::create(rewriter, op.getLoc(), type, same.getInput());
       }
       return ir::ReshapeOp::create(rewriter, op.getLoc(), type, value);

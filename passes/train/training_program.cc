@@ -69,6 +69,13 @@ class TrainingProgram {
   Model buildModel(SegmentBuilder& segment);
   static void eraseUnused(Value output);
   LogicalResult buildForwardAndBackward();
+  void fuseLossOf(Model& model);
+  FailureOr<SmallVector<Value>> buildGradients(SegmentBuilder& forward, SegmentBuilder& backward,
+                                               Value lossSum);
+  SmallVector<Value> accumulate(ArrayRef<Value> gradients, SegmentBuilder& forward,
+                                SegmentBuilder& backward);
+  void stashWhatIsRead(SegmentBuilder& forward, SegmentBuilder& backward);
+  void accumulateLoss(SegmentBuilder& forward, Model& model);
   void freezeWhereNull(ArrayRef<Value> values);
   void buildEval();
 
@@ -267,15 +274,35 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
   if (model.output != model.loss.sum) eraseUnused(model.output);
-  const Value before = model.loss.sum;
-  if (fusesLoss_) model.loss = fuseLoss(model.loss);
-  isLossFused_ = model.loss.sum != before;
-  if (fusesLoss_ && !isLossFused_) {
-    mlir::emitWarning(before.getLoc())
-        << "the loss can't be computed with the output layer: it must be the cross entropy of what "
-           "a linear layer gives and nothing changes or reads behind it; the logits stay whole";
-  }
+  if (fusesLoss_) fuseLossOf(model);
 
+  SegmentBuilder backward(module_, "backward", main_.getLoc());
+  FailureOr<SmallVector<Value>> gradients = buildGradients(forward, backward, model.loss.sum);
+  if (failed(gradients)) return failure();
+  const SmallVector<Value> sums = accumulate(*gradients, forward, backward);
+  // Before the captures: what a dead op reads is not stashed.
+  eraseDeadOps(backward.block(), sums);
+  stashWhatIsRead(forward, backward);
+  accumulateLoss(forward, model);
+  forward.finish(rank_);
+  backward.finish(rank_);
+  return success();
+}
+
+void TrainingProgram::fuseLossOf(Model& model) {
+  const Value before = model.loss.sum;
+  model.loss = fuseLoss(model.loss);
+  isLossFused_ = model.loss.sum != before;
+  if (isLossFused_) return;
+  mlir::emitWarning(before.getLoc())
+      << "the loss can't be computed with the output layer: it must be the cross entropy of what "
+         "a linear layer gives and nothing changes or reads behind it; the logits stay whole";
+}
+
+// Those of the parameters that have one; the others are frozen.
+FailureOr<SmallVector<Value>> TrainingProgram::buildGradients(SegmentBuilder& forward,
+                                                              SegmentBuilder& backward,
+                                                              Value lossSum) {
   SmallVector<Value> wanted;
   for (ir::ParameterOp parameter : trainable_) {
     wanted.push_back(forward.find({ValueKind::kParameter, parameter.getSymName().str(), ""}));
@@ -283,8 +310,6 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   freezeWhereNull(wanted);
   llvm::erase(wanted, Value());
 
-  Value lossSum = model.loss.sum;
-  SegmentBuilder backward(module_, "backward", main_.getLoc());
   OpBuilder& builder = backward.builder();
   auto lossType = ir::tensorType(lossSum);
   Value seed = ir::ConstantOp::create(
@@ -298,12 +323,18 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   if (trainable_.empty()) {
     return main_.emitError("the loss depends on no trainable parameter");
   }
-
   llvm::erase(*gradients, Value());
+  return gradients;
+}
+
+// Adds the gradients of a microbatch to those of the ones before. Returns the sums.
+SmallVector<Value> TrainingProgram::accumulate(ArrayRef<Value> gradients, SegmentBuilder& forward,
+                                               SegmentBuilder& backward) {
+  OpBuilder& builder = backward.builder();
   SmallVector<Value> sums;
-  for (auto [parameter, gradient] : llvm::zip_equal(trainable_, *gradients)) {
+  for (auto [parameter, own] : llvm::zip_equal(trainable_, gradients)) {
     ValueRole role{ValueKind::kGradient, parameter.getSymName().str(), ""};
-    gradient = gradientAs(builder, gradient, gradientType(parameter, recipe_).getElementType());
+    Value gradient = gradientAs(builder, own, gradientType(parameter, recipe_).getElementType());
     Value sum = backward.argument(role, gradient.getType(), parameter.getLoc());
     // At once, so that a gradient does not take memory until all are there.
     OpBuilder::InsertionGuard guard(builder);
@@ -318,8 +349,11 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
     backward.addResult(next, role);
     sums.push_back(next);
   }
-  // Before the captures: what a dead op reads is not stashed.
-  eraseDeadOps(backward.block(), sums);
+  return sums;
+}
+
+// What the backward reads of the forward becomes an argument, and a result of the forward.
+void TrainingProgram::stashWhatIsRead(SegmentBuilder& forward, SegmentBuilder& backward) {
   isolateBlock(backward.block(), [&](Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       return backward.argument(forward.roleOf(argument), value.getType(), value.getLoc());
@@ -333,18 +367,18 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
     forward.addResult(value, role);
     return backward.argument(role, value.getType(), value.getLoc());
   });
+}
 
-  OpBuilder& builderForward = forward.builder();
-  for (auto [value, role] :
-       {std::make_pair(lossSum, kLossSumRole), std::make_pair(model.loss.count, kTokenCountRole)}) {
-    Value sum = forward.argument(role, value.getType(), lossSum.getLoc());
-    Value next = ir::AddOp::create(builderForward, lossSum.getLoc(), sum, value);
+// Adds the loss of a microbatch, and its count, to those of the ones before.
+void TrainingProgram::accumulateLoss(SegmentBuilder& forward, Model& model) {
+  const Location loc = model.loss.sum.getLoc();
+  for (auto [value, role] : {std::make_pair(model.loss.sum, kLossSumRole),
+                             std::make_pair(model.loss.count, kTokenCountRole)}) {
+    Value sum = forward.argument(role, value.getType(), loc);
+    Value next = ir::AddOp::create(forward.builder(), loc, sum, value);
     setOrigin(next.getDefiningOp(), model.nextOrigin++);
     forward.addResult(next, role);
   }
-  forward.finish(rank_);
-  backward.finish(rank_);
-  return success();
 }
 
 // `values` are the trainable parameters' arguments or gradients. A parameter without a gradient
