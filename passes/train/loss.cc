@@ -60,8 +60,8 @@ bool isMinusInfinityFrom(Value values, int64_t index) {
   APInt first;
   DenseElementsAttr value;
   return beyond && beyond.getLhs().getDefiningOp<ir::IotaOp>() &&
-         ir::tensorType(beyond.getLhs()).getRank() == 1 && beyond.getType().getRank() == 1 &&
-         beyond.getType().getDimSize(0) == ir::tensorType(values).getShape().back() &&
+         ir::rankOf(beyond.getLhs()) == 1 && beyond.getType().getRank() == 1 &&
+         beyond.getType().getDimSize(0) == ir::shapeOf(values).back() &&
          matchPattern(beyond.getRhs(), m_ConstantInt(&first)) && first.sle(index) &&
          matchPattern(select.getOnTrue(), m_Constant(&value)) && value.isSplat() &&
          value.getSplatValue<APFloat>().isInfinity() && value.getSplatValue<APFloat>().isNegative();
@@ -81,7 +81,7 @@ Value findWideLogits(Value logits) {
   auto slice = logits.getDefiningOp<ir::SliceOp>();
   if (!slice) return {};
   Value wide = slice.getInput();
-  ArrayRef<int64_t> shape = ir::tensorType(wide).getShape();
+  ArrayRef<int64_t> shape = ir::shapeOf(wide);
   bool cutsClasses = !shape.empty() && slice.getLimits().drop_back() == shape.drop_back() &&
                      llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
                      llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; });
@@ -90,9 +90,7 @@ Value findWideLogits(Value logits) {
   Value value = wide;
   while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
     value = reshape.getInput();
-    if (ir::tensorType(value).getRank() == 0 ||
-        ir::tensorType(value).getShape().back() != shape.back())
-      return {};
+    if (ir::rankOf(value) == 0 || ir::shapeOf(value).back() != shape.back()) return {};
   }
   auto linear = value.getDefiningOp<ir::LinearOp>();
   if (!linear || !linear.getBias()) return {};
@@ -140,12 +138,12 @@ LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe& rec
   const Recipe::Loss& loss = recipe.loss;
   if (recipe.precision.isNarrow("cross_entropy").value_or(true)) logits = withoutWidening(logits);
   if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
-  auto rows = RankedTensorType::get(ir::tensorType(logits).getShape().drop_back(),
-                                    ir::tensorType(labels).getElementType());
+  auto rows = RankedTensorType::get(ir::shapeOf(logits).drop_back(), ir::elementOf(labels));
   labels = ir::reshapeTo(builder, loc, labels, rows);
   if (Value wide = findWideLogits(logits)) {
-    labels = checkLabels(builder, loc, labels, ir::tensorType(logits).getShape().back(),
-                         loss.ignoreIndex);
+    // Where the lookup fails, this says of what.
+    Location ofLabels = NameLoc::get(builder.getStringAttr("loss, label of '" + loss.labels + "'"));
+    labels = checkLabels(builder, ofLabels, labels, ir::shapeOf(logits).back(), loss.ignoreIndex);
     logits = wide;
   }
   auto op = ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
@@ -162,8 +160,8 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   Value one = ir::ConstantOp::create(builder, loc,
                                      DenseElementsAttr::get(scalar, builder.getF32FloatAttr(1)));
-  if (ir::tensorType(output).getRank() == 0) return {output, one};
-  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, ir::tensorType(output).getRank()));
+  if (ir::rankOf(output) == 0) return {output, one};
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, ir::rankOf(output)));
   Value sum = ir::ReduceSumOp::create(builder, loc, scalar, output, dims, /*keep_dims=*/false);
   return {sum, one};
 }
@@ -171,14 +169,13 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
 Value buildArgmax(OpBuilder& builder, Location loc, Value logits) {
   logits = withoutWidening(logits);
   if (Value wide = findWideLogits(logits)) logits = wide;
-  return ir::ArgmaxOp::create(builder, loc, logits, ir::tensorType(logits).getRank() - 1);
+  return ir::ArgmaxOp::create(builder, loc, logits, ir::rankOf(logits) - 1);
 }
 
 Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value best,
                        RankedTensorType labels) {
-  best = ir::reshapeTo(
-      builder, loc, best,
-      RankedTensorType::get(labels.getShape(), ir::tensorType(best).getElementType()));
+  best = ir::reshapeTo(builder, loc, best,
+                       RankedTensorType::get(labels.getShape(), ir::elementOf(best)));
   return loss.shift ? shiftLast(builder, loc, best, /*left=*/false, 0) : best;
 }
 

@@ -70,6 +70,16 @@ class FusedLossTest(OrielTestCase):
         """The last class is one that no label has; its block's logits are -inf alone."""
         self.check(Gpt(vocabulary=97), STRATEGIES[1:2])
 
+    def test_label_beyond_a_padded_vocabulary(self):
+        gpt = Gpt(vocabulary=97)
+        random = numpy.random.default_rng(1)
+        samples = [{name: random.integers(0, gpt.vocabulary, gpt.sequence) for name in ("input_ids", "labels")} for _ in range(BATCH)]
+        samples[2]["labels"][5] = 97
+        data = self.write_data("beyond", samples)
+        for options in ((), ("--fuse-loss",)):
+            plan = self.compile_gpt(gpt, "--mesh", "tp=2", *options)
+            self.assert_fails(run("oriel-run", plan, "--data", data, "--no-shuffle"), "97", "label of 'labels'", "outside [-97, 97)")
+
     def test_bf16(self):
         self.check(Gpt(vocabulary=192), STRATEGIES[:2], precision="bf16", bound=5e-3)
 
