@@ -38,6 +38,7 @@ compiler_packages=(
 python_packages=(
   torch==2.15.0 transformers==5.23.0 onnx=="$onnx_version" onnxscript==0.7.2 onnxruntime==1.31.1
   numpy=="$numpy_version" safetensors==0.8.0 pyyaml==6.0.3
+  timm==1.0.31 torchvision==0.29.2 pillow==13.0.0 peft==0.21.2 # towers of some of transformers' VLMs, and adapters of PEFT
 )
 
 # The last release on PyPI, for Python 3.11 and older. It imports torch.

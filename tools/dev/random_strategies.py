@@ -8,7 +8,7 @@ compiler options that change what runs. One that the compiler refuses is counted
 it accepts must run, and have the gradients, parameters and losses of one rank. A trial depends on its seed alone: `--seed N --count 1
 --folder DIR` repeats it and keeps its files. A model is one of models/, or a folder with `model.onnx`, `recipe.yaml` and `data/`, as `models/survey.py --train`
 makes them; its recipe's optimizer and batch aren't used. With `--device cuda`, `ORIEL_CUDA_PLUGIN` may name the plugin whose
-driver is emulated. The exit status is 1 if a trial failed.
+driver is emulated. The exit status is 1 if a trial failed. It needs numpy and PyYAML, which /usr/bin/python3 has behind tools/setup.sh.
 """
 
 import argparse
