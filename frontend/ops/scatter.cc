@@ -265,7 +265,7 @@ std::optional<Ints> slabPositions(Value indices, Value data, int64_t axis) {
 // setting it. Null for what is neither floats nor set to one number.
 Value scatterOfLargest(NodeImporter& n, Value data, Value indices, Value updates, int64_t axis) {
   std::optional<double> elsewhere = constantScalarOf(data), set = constantScalarOf(updates);
-  const bool areFloats = llvm::isa<mlir::FloatType>(tensorType(data).getElementType());
+  const bool areFloats = llvm::isa<mlir::FloatType>(elementOf(data));
   if (!elsewhere || (!set && !areFloats)) {
     return {};
   }

@@ -52,7 +52,7 @@ LogicalResult checkAttention(const InferenceContext& context, Adaptor adaptor) {
       failed(context.expectRank("a value", value, 4))) {
     return failure();
   }
-  mlir::Type elementType = tensorType(query).getElementType();
+  mlir::Type elementType = elementOf(query);
   AttentionSizes sizes = sizesOf(adaptor);
   if (failed(
           context.expectShape("a key", key, sizes.shape(sizes.groups, sizes.keys, sizes.depth))) ||
@@ -78,7 +78,7 @@ LogicalResult checkAttention(const InferenceContext& context, Adaptor adaptor) {
     return context.refuse("expects a mask of rank 4 that broadcasts to ", shapeText(scores),
                           ", got ", shapeText(shapeOf(mask)));
   }
-  mlir::Type maskType = tensorType(mask).getElementType();
+  mlir::Type maskType = elementOf(mask);
   if (maskType.isInteger(1) || maskType == elementType || maskType == wideType(elementType)) {
     return success();
   }
@@ -94,7 +94,7 @@ LogicalResult AttentionOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation lo
   InferenceContext context(location, getOperationName());
   if (failed(checkAttention(context, adaptor))) return failure();
   AttentionSizes sizes = sizesOf(adaptor);
-  mlir::Type elementType = tensorType(adaptor.getQuery()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getQuery());
   if (failed(context.addResult(sizes.shape(sizes.heads, sizes.queries, sizes.valueDepth),
                                elementType, results))) {
     return failure();
@@ -111,7 +111,7 @@ LogicalResult AttentionGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocatio
   InferenceContext context(location, getOperationName());
   if (failed(checkAttention(context, adaptor))) return failure();
   AttentionSizes sizes = sizesOf(adaptor);
-  mlir::Type elementType = tensorType(adaptor.getQuery()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getQuery());
   auto outputType = mlir::RankedTensorType::get(
       sizes.shape(sizes.heads, sizes.queries, sizes.valueDepth), elementType);
   auto rowType =
@@ -139,9 +139,9 @@ LogicalResult RopeOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locatio
     return context.refuse("expects an even number of rotated elements up to the last dimension, ",
                           "got ", rotated, " of the shape ", shapeText(shape));
   }
-  mlir::Type elementType = tensorType(adaptor.getInput()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getInput());
   for (auto [name, table] : {std::pair("cos", adaptor.getCos()), {"sin", adaptor.getSin()}}) {
-    if (tensorType(table).getElementType() != wideType(elementType) &&
+    if (elementOf(table) != wideType(elementType) &&
         failed(context.expectElementType(name, table, elementType))) {
       return failure();
     }

@@ -89,7 +89,7 @@ class MaskCotangent {
   // Null if causality and window hide none.
   Value keysInReach(Value scores) {
     if (!op_.getCausal() && op_.getWindow() == 0) return {};
-    ArrayRef<int64_t> shape = tensorType(scores).getShape();
+    ArrayRef<int64_t> shape = shapeOf(scores);
     auto index = RankedTensorType::get({shape[2], shape[3]}, builder_.getI64Type());
     // The last query is at the last key.
     Value distance = create<SubOp>(create<IotaOp>(index, 0), create<IotaOp>(index, 1));

@@ -50,7 +50,7 @@ LogicalResult checkPieces(mlir::Operation* op, std::optional<PieceDim> cut,
   if (cut && joined && cut->dim == joined->dim) {
     return op->emitOpError("cuts and joins the same dimension ") << cut->dim;
   }
-  if (failed(context.expectElementType("a result", result, tensorType(input).getElementType())) ||
+  if (failed(context.expectElementType("a result", result, elementOf(input))) ||
       failed(context.expectRank("a result", result, from.size()))) {
     return failure();
   }

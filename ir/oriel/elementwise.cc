@@ -223,7 +223,7 @@ LogicalResult inferBroadcast(MaybeLocation location, typename OpTy::Adaptor adap
 template <typename OpTy>
 LogicalResult inferArithmetic(MaybeLocation location, typename OpTy::Adaptor adaptor,
                               llvm::SmallVectorImpl<mlir::Type>& results) {
-  mlir::Type elementType = tensorType(adaptor.getLhs()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getLhs());
   return inferBroadcast<OpTy>(location, adaptor, elementType, results);
 }
 

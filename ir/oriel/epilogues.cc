@@ -90,7 +90,7 @@ struct ExpertWeightGradEpilogues
     : EpilogueOpInterface::ExternalModel<ExpertWeightGradEpilogues, ExpertLinearWeightGradOp> {
   Operation* buildSum(Operation* op, OpBuilder& builder, Value addend) const {
     auto grad = llvm::cast<ExpertLinearWeightGradOp>(op);
-    mlir::Type elementType = tensorType(addend).getElementType();
+    mlir::Type elementType = elementOf(addend);
     if (wideType(elementType) != elementType) return nullptr;
     return ExpertLinearWeightGradAddOp::create(
         builder, op->getLoc(), addend.getType(), grad.getInput(), grad.getCotangent(),

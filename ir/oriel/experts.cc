@@ -41,7 +41,7 @@ LogicalResult verifyWeightGrad(OpTy op) {
     return context.refuse("expects a cotangent with the dimensions of the choices ",
                           shapeText(rows), " before its last, got ", shapeText(cotangent));
   }
-  mlir::Type elementType = tensorType(op.getInput()).getElementType();
+  mlir::Type elementType = elementOf(op.getInput());
   if (failed(context.expectElementType("a cotangent", op.getCotangent(), elementType)) ||
       failed(context.expectRank("a result", result, 3))) {
     return failure();
@@ -53,7 +53,7 @@ LogicalResult verifyWeightGrad(OpTy op) {
       failed(context.expectPiece(op.getFirst(), "experts", op.getExperts(), experts))) {
     return failure();
   }
-  if (tensorType(result).getElementType() == wideType(elementType)) return mlir::success();
+  if (elementOf(result) == wideType(elementType)) return mlir::success();
   return context.expectElementType("a result", result, elementType);
 }
 
@@ -74,7 +74,7 @@ LogicalResult ExpertLinearOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation
       failed(context.expectRank("a weight", adaptor.getWeight(), 3))) {
     return failure();
   }
-  mlir::Type elementType = tensorType(adaptor.getInput()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getInput());
   llvm::ArrayRef<int64_t> weight = shapeOf(adaptor.getWeight());
   const bool transposed = adaptor.getTransposeWeight();
   const int64_t depth = weight[transposed ? 2 : 1], columns = weight[transposed ? 1 : 2];

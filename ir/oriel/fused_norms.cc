@@ -113,11 +113,11 @@ class NormVerifier {
 
   LogicalResult operands() const {
     if (shapeOf(input_).empty()) return context_.refuse("expects an input of rank 1 or more");
-    const Type own = tensorType(input_).getElementType();
+    const Type own = elementOf(input_);
     if (failed(context_.expectShape("a weight", weight_, {shapeOf(input_).back()}))) {
       return failure();
     }
-    if (tensorType(weight_).getElementType() == own) return success();
+    if (elementOf(weight_) == own) return success();
     return context_.expectElementType("a weight", weight_, wideType(own));
   }
   // Null is right, too.
@@ -128,8 +128,8 @@ class NormVerifier {
     return success(!value || succeeded(context_.expectShape(name, value, shapeOf(weight_))));
   }
   LogicalResult statistic(llvm::StringRef name, Value value) const {
-    auto type = mlir::RankedTensorType::get(shapeOf(input_).drop_back(),
-                                            wideType(tensorType(input_).getElementType()));
+    auto type =
+        mlir::RankedTensorType::get(shapeOf(input_).drop_back(), wideType(elementOf(input_)));
     return context_.expectType(name, value, type);
   }
   // An addend, and the sum that it is there for.

@@ -57,7 +57,7 @@ LogicalResult GatherOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   }
   return context.addResult(gatheredShape(input, shapeOf(adaptor.getIndices()), dim,
                                          static_cast<int64_t>(adaptor.getBatchDims())),
-                           tensorType(adaptor.getInput()).getElementType(), results);
+                           elementOf(adaptor.getInput()), results);
 }
 
 OpFoldResult GatherOp::fold(FoldAdaptor adaptor) {
@@ -108,7 +108,7 @@ LogicalResult ScatterAddOp::verify() {
     return failure();
   }
   mlir::Type elementType = getType().getElementType();
-  if (wideType(tensorType(getUpdates()).getElementType()) == elementType) return mlir::success();
+  if (wideType(elementOf(getUpdates())) == elementType) return mlir::success();
   return context.expectElementType("updates", getUpdates(), elementType);
 }
 

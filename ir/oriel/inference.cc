@@ -35,7 +35,7 @@ LogicalResult InferenceContext::addResult(llvm::ArrayRef<int64_t> shape, mlir::T
 
 LogicalResult InferenceContext::expectRank(llvm::StringRef name, mlir::Value value,
                                            int64_t rank) const {
-  if (tensorType(value).getRank() == rank) return success();
+  if (rankOf(value) == rank) return success();
   return refuse("expects ", name, " of rank ", rank, ", got the shape ", shapeText(shapeOf(value)));
 }
 
@@ -54,7 +54,7 @@ LogicalResult InferenceContext::expectType(llvm::StringRef name, mlir::Value val
 
 LogicalResult InferenceContext::expectElementType(llvm::StringRef name, mlir::Value value,
                                                   mlir::Type elementType) const {
-  if (tensorType(value).getElementType() == elementType) return success();
+  if (elementOf(value) == elementType) return success();
   return refuse("expects ", name, " with elements of type ", elementType, ", got ",
                 value.getType());
 }

@@ -49,7 +49,7 @@ LogicalResult MatmulOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   llvm::SmallVector<int64_t> shape(product->batch);
   llvm::append_range(shape, product->rows);
   llvm::append_range(shape, product->columns);
-  return context.addResult(shape, tensorType(adaptor.getLhs()).getElementType(), results);
+  return context.addResult(shape, elementOf(adaptor.getLhs()), results);
 }
 
 int64_t MatmulOp::getFlops() {
@@ -74,7 +74,7 @@ LogicalResult LinearOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   }
   llvm::SmallVector<int64_t> shape(input);
   shape.back() = weight.columns;
-  return context.addResult(shape, tensorType(adaptor.getInput()).getElementType(), results);
+  return context.addResult(shape, elementOf(adaptor.getInput()), results);
 }
 
 int64_t LinearOp::getFlops() {
@@ -94,7 +94,7 @@ LogicalResult LinearWeightGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLoca
   }
   llvm::SmallVector<int64_t> shape = {input.back(), cotangent.back()};
   if (adaptor.getTransposeWeight()) std::swap(shape[0], shape[1]);
-  return context.addResult(shape, tensorType(adaptor.getInput()).getElementType(), results);
+  return context.addResult(shape, elementOf(adaptor.getInput()), results);
 }
 
 bool LinearWeightGradOp::isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual) {
@@ -117,7 +117,7 @@ LogicalResult TriangularSolveOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocat
         "dimensions, got ",
         shapeText(matrix), " and ", shapeText(rhs));
   }
-  return context.addResult(rhs, tensorType(adaptor.getRhs()).getElementType(), results);
+  return context.addResult(rhs, elementOf(adaptor.getRhs()), results);
 }
 
 // Half of a product with the whole matrix.
@@ -225,7 +225,7 @@ LogicalResult ConvOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locatio
   auto shape = convShape(context, shapeOf(adaptor.getInput()), shapeOf(adaptor.getWeight()),
                          convAttributes(adaptor));
   if (failed(shape)) return failure();
-  mlir::Type elementType = tensorType(adaptor.getInput()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getInput());
   if (failed(context.expectElementType("a weight", adaptor.getWeight(), elementType))) {
     return failure();
   }
@@ -242,7 +242,7 @@ int64_t ConvOp::getFlops() { return convFlops(getType().getShape(), shapeOf(getW
 LogicalResult ConvInputGradOp::verify() {
   if (failed(verifyConvGrad(*this, getResult(), getWeight(), getCotangent()))) return failure();
   InferenceContext context(getLoc(), getOperationName());
-  mlir::Type elementType = tensorType(getCotangent()).getElementType();
+  mlir::Type elementType = elementOf(getCotangent());
   if (failed(context.expectElementType("an input", getResult(), elementType))) return failure();
   return context.expectElementType("a weight", getWeight(), elementType);
 }
@@ -254,7 +254,7 @@ int64_t ConvInputGradOp::getFlops() {
 LogicalResult ConvWeightGradOp::verify() {
   if (failed(verifyConvGrad(*this, getInput(), getResult(), getCotangent()))) return failure();
   InferenceContext context(getLoc(), getOperationName());
-  mlir::Type elementType = tensorType(getCotangent()).getElementType();
+  mlir::Type elementType = elementOf(getCotangent());
   if (failed(context.expectElementType("an input", getInput(), elementType))) return failure();
   if (getType().getElementType() == wideType(elementType)) return success();
   return context.expectElementType("a weight", getResult(), elementType);

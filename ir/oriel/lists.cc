@@ -53,7 +53,7 @@ LogicalResult verifyRounded(const InferenceContext& context, ValueRange paramete
     return mlir::failure();
   }
   for (auto [parameter, narrow] : llvm::zip(parameters, rounded)) {
-    if (!isMasterOf(tensorType(parameter).getElementType(), tensorType(narrow).getElementType())) {
+    if (!isMasterOf(elementOf(parameter), elementOf(narrow))) {
       return context.refuse("can't round ", parameter.getType(), " to ", narrow.getType());
     }
   }
@@ -69,7 +69,7 @@ LogicalResult verifyRemainders(const InferenceContext& context, ValueRange param
     return mlir::failure();
   }
   for (auto [parameter, unused] : llvm::zip(parameters, remainders)) {
-    if (!tensorType(parameter).getElementType().isBF16()) {
+    if (!elementOf(parameter).isBF16()) {
       return context.refuse("expects parameters of bf16 beside remainders, got ",
                             parameter.getType());
     }
@@ -83,7 +83,7 @@ struct Lists : ListedOpInterface::ExternalModel<Model, OpTy> {
   bool takesRemainder(Operation*) const { return true; }
 
   bool mayRoundTo(Operation* op, Type elementType) const {
-    return isMasterOf(tensorType(op->getOperand(0)).getElementType(), elementType);
+    return isMasterOf(elementOf(op->getOperand(0)), elementType);
   }
 };
 

@@ -31,7 +31,7 @@ LogicalResult checkLogits(const InferenceContext& context, Value input, Value we
                           shapeText(shapeOf(input)));
   }
   const LogitsShape shape = logitsShape(input, weight, transposed);
-  mlir::Type elementType = tensorType(input).getElementType();
+  mlir::Type elementType = elementOf(input);
   if (failed(context.expectElementType("a weight", weight, elementType)) ||
       failed(context.expectShape("labels", labels, shape.rows))) {
     return failure();
@@ -52,7 +52,7 @@ struct Rest {
   Value bias, first;
 };
 
-bool isFirst(Value value) { return tensorType(value).getElementType().isInteger(64); }
+bool isFirst(Value value) { return elementOf(value).isInteger(64); }
 
 Rest restOf(mlir::ValueRange rest) {
   Rest result;
@@ -76,7 +76,7 @@ LogicalResult LinearCrossEntropyOp::inferReturnTypes(mlir::MLIRContext*, MaybeLo
                          adaptor.getBias(), adaptor.getTransposeWeight()))) {
     return failure();
   }
-  mlir::Type elementType = wideType(tensorType(adaptor.getInput()).getElementType());
+  mlir::Type elementType = wideType(elementOf(adaptor.getInput()));
   auto scalar = mlir::RankedTensorType::get({}, elementType);
   results.append(
       {scalar, scalar, mlir::RankedTensorType::get(shapeOf(adaptor.getLabels()), elementType)});
@@ -134,7 +134,7 @@ LogicalResult LinearLogsumexpOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocat
   if (blocks <= 0 || shape.classes % blocks != 0) {
     return context.refuse("can't cut ", shape.classes, " classes into ", blocks, " equal blocks");
   }
-  mlir::Type elementType = wideType(tensorType(adaptor.getInput()).getElementType());
+  mlir::Type elementType = wideType(elementOf(adaptor.getInput()));
   llvm::SmallVector<int64_t> byBlock(shape.rows);
   byBlock.push_back(blocks);
   if (failed(context.addResult(byBlock, elementType, results))) return failure();
@@ -156,7 +156,7 @@ LogicalResult LinearCrossEntropyGradOp::verify() {
     return failure();
   }
   const LogitsShape shape = logitsShape(getInput(), getWeight(), getTransposeWeight());
-  mlir::Type elementType = wideType(tensorType(getInput()).getElementType());
+  mlir::Type elementType = wideType(elementOf(getInput()));
   if (failed(context.expectType("a cotangent", getCotangent(),
                                 mlir::RankedTensorType::get({}, elementType))) ||
       failed(context.expectType("a logsumexp", getLogsumexp(),

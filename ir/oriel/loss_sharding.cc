@@ -37,8 +37,7 @@ llvm::SmallVector<Value> lossOfRows(mlir::OpBuilder& builder, mlir::Location loc
   Value loss = SubOp::create(builder, loc, logsumexp, labelLogit, origin);
   loss = SelectOp::create(builder, loc, ignored, scalarConstant(builder, loc, 0, loss, origin),
                           loss, origin);
-  llvm::SmallVector<int64_t> rows =
-      llvm::to_vector(llvm::seq<int64_t>(tensorType(labels).getRank()));
+  llvm::SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(rankOf(labels)));
   auto total = [&](Value value) -> Value {
     return ReduceSumOp::create(builder, loc, value, rows, /*keep_dims=*/false, origin);
   };

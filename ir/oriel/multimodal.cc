@@ -14,8 +14,7 @@ LogicalResult MaskedScatterOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocatio
   InferenceContext context(location, getOperationName());
   Value input = adaptor.getInput();
   if (failed(context.expectShape("a mask", adaptor.getMask(), shapeOf(input))) ||
-      failed(context.expectElementType("a source", adaptor.getSource(),
-                                       tensorType(input).getElementType()))) {
+      failed(context.expectElementType("a source", adaptor.getSource(), elementOf(input)))) {
     return failure();
   }
   results.push_back(input.getType());
@@ -47,7 +46,7 @@ LogicalResult checkMerge(const InferenceContext& context, Value input, Value mas
                                  {shapeOf(input)[0], rows, shapeOf(input)[2]}))) {
     return failure();
   }
-  return context.expectElementType(featuresName, features, tensorType(input).getElementType());
+  return context.expectElementType(featuresName, features, elementOf(input));
 }
 
 }  // namespace

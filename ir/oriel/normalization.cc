@@ -33,15 +33,14 @@ LogicalResult checkWeightOffset(const InferenceContext& context, double offset) 
 
 // One statistic per row: the input's shape less the last dimension.
 mlir::RankedTensorType rowType(Value input) {
-  return mlir::RankedTensorType::get(shapeOf(input).drop_back(),
-                                     wideType(tensorType(input).getElementType()));
+  return mlir::RankedTensorType::get(shapeOf(input).drop_back(), wideType(elementOf(input)));
 }
 
 // Of a derivative: cotangent and weight are as the forward op had them.
 LogicalResult checkGradOperands(const InferenceContext& context, Value cotangent, Value input,
                                 Value weight) {
   if (failed(checkNorm(context, input, weight)) ||
-      failed(context.expectElementType("a weight", weight, tensorType(input).getElementType()))) {
+      failed(context.expectElementType("a weight", weight, elementOf(input)))) {
     return failure();
   }
   return context.expectType("a cotangent", cotangent, input.getType());

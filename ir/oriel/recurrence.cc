@@ -26,9 +26,9 @@ LogicalResult DeltaScanOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation lo
   SmallVector<int64_t> decays(values.drop_back(2));
   decays.append({keys.back(), 1});
   if (shapeOf(adaptor.getDecays()) != ArrayRef(decays)) decays[decays.size() - 2] = 1;
-  mlir::Type elementType = tensorType(adaptor.getValues()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getValues());
   auto expectWideOr = [&](llvm::StringRef name, Value value) {
-    mlir::Type type = tensorType(value).getElementType();
+    mlir::Type type = elementOf(value);
     return type == wideType(elementType) ? success()
                                          : context.expectElementType(name, value, elementType);
   };
@@ -49,7 +49,7 @@ LogicalResult DeltaScanOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation lo
       added && failed(context.expectType("added", added, results.back()))) {
     return mlir::failure();
   }
-  return context.addResult(state, tensorType(adaptor.getInitial()).getElementType(), results);
+  return context.addResult(state, elementOf(adaptor.getInitial()), results);
 }
 
 // Two products with each state.

@@ -43,7 +43,7 @@ LogicalResult DeltaScanOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCo
   if (needed[1]) operandCotangents[1] = product(scan.getWritten(), getStates());
   if (needed[2]) operandCotangents[2] = product(getWritten(), scan.getStates());
   if (needed[3]) {
-    auto type = tensorType(getStates()).clone(tensorType(getDecays()).getElementType());
+    auto type = tensorType(getStates()).clone(elementOf(getDecays()));
     auto cast = [&](Value states) -> Value {
       return states.getType() == type ? states
                                       : CastOp::create(builder, getLoc(), type, states).getResult();

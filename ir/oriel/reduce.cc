@@ -43,7 +43,7 @@ LogicalResult inferReduce(MaybeLocation location, typename OpTy::Adaptor adaptor
     previous = dim;
   }
   return context.addResult(reducedShape(input, adaptor.getDims(), adaptor.getKeepDims()),
-                           tensorType(adaptor.getInput()).getElementType(), results);
+                           elementOf(adaptor.getInput()), results);
 }
 
 // The kinds of reduction, on the arithmetic types of folding.h. Floats accumulate in double, so
@@ -72,7 +72,7 @@ template <typename OpTy>
 OpFoldResult foldReduce(OpTy op, mlir::Attribute operand, Reduction reduction) {
   llvm::ArrayRef<int64_t> shape = shapeOf(op.getInput());
   mlir::RankedTensorType type = op.getType();
-  if (type.getElementType() != tensorType(op.getInput()).getElementType()) return {};
+  if (type.getElementType() != elementOf(op.getInput())) return {};
   // Along no dimension each is the identity.
   if (op.getDims().empty()) return op.getInput();
   mlir::DenseElementsAttr input = denseConstant(operand);

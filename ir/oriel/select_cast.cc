@@ -15,7 +15,7 @@ LogicalResult SelectOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
                                          Adaptor adaptor,
                                          llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
-  mlir::Type elementType = tensorType(adaptor.getOnTrue()).getElementType();
+  mlir::Type elementType = elementOf(adaptor.getOnTrue());
   if (failed(context.expectElementType("an on_false", adaptor.getOnFalse(), elementType))) {
     return failure();
   }

@@ -98,7 +98,7 @@ LogicalResult TransposeOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation lo
     return context.refuse("expects a permutation of the ", input.size(), " dimensions, got ",
                           shapeText(permutation));
   }
-  return context.addResult(shape, tensorType(adaptor.getInput()).getElementType(), results);
+  return context.addResult(shape, elementOf(adaptor.getInput()), results);
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
@@ -162,7 +162,7 @@ LogicalResult SliceOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locati
     }
     shape.push_back(start == limit ? 0 : (limit - start - 1) / stride + 1);
   }
-  return context.addResult(shape, tensorType(adaptor.getInput()).getElementType(), results);
+  return context.addResult(shape, elementOf(adaptor.getInput()), results);
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
@@ -203,7 +203,7 @@ LogicalResult PadOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location
     if (!size) return context.refuse("would have a result too large to count");
     shape.push_back(*size);
   }
-  return context.addResult(shape, tensorType(adaptor.getInput()).getElementType(), results);
+  return context.addResult(shape, elementOf(adaptor.getInput()), results);
 }
 
 OpFoldResult PadOp::fold(FoldAdaptor adaptor) {

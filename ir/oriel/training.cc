@@ -34,7 +34,7 @@ LogicalResult CrossEntropyOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation
   InferenceContext context(location, getOperationName());
   Value logits = adaptor.getLogits();
   if (failed(checkLogits(context, logits, adaptor.getLabels()))) return failure();
-  mlir::Type elementType = wideType(tensorType(logits).getElementType());
+  mlir::Type elementType = wideType(elementOf(logits));
   auto scalar = mlir::RankedTensorType::get({}, elementType);
   results.append(
       {scalar, scalar, mlir::RankedTensorType::get(shapeOf(logits).drop_back(), elementType)});
@@ -46,7 +46,7 @@ LogicalResult CrossEntropyGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLoca
                                                    llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
   Value logits = adaptor.getLogits();
-  mlir::Type elementType = wideType(tensorType(logits).getElementType());
+  mlir::Type elementType = wideType(elementOf(logits));
   if (failed(checkLogits(context, logits, adaptor.getLabels())) ||
       failed(context.expectType("a cotangent", adaptor.getCotangent(),
                                 mlir::RankedTensorType::get({}, elementType))) ||
@@ -70,7 +70,7 @@ LogicalResult SumExpOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   InferenceContext context(location, getOperationName());
   llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
   if (input.empty()) return context.refuse("expects an input of rank at least 1, got rank 0");
-  mlir::Type elementType = wideType(tensorType(adaptor.getInput()).getElementType());
+  mlir::Type elementType = wideType(elementOf(adaptor.getInput()));
   if (failed(context.expectShape("a shift", adaptor.getShift(), input.drop_back())) ||
       failed(context.expectElementType("a shift", adaptor.getShift(), elementType))) {
     return failure();
@@ -92,8 +92,7 @@ LogicalResult LabelLogitsOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation 
                                  shapeOf(logits).back()))) {
     return failure();
   }
-  return context.addResult(shapeOf(adaptor.getLabels()), tensorType(logits).getElementType(),
-                           results);
+  return context.addResult(shapeOf(adaptor.getLabels()), elementOf(logits), results);
 }
 
 // The labels, and one logit each.
@@ -108,7 +107,7 @@ static LogicalResult verifyRemainder(const InferenceContext& context, Value para
                                      Value remainder) {
   if (!remainder) return success();
   if (failed(context.expectShape("a remainder", remainder, shapeOf(parameter)))) return failure();
-  if (tensorType(parameter).getElementType().isBF16()) return success();
+  if (elementOf(parameter).isBF16()) return success();
   return context.refuse("expects a parameter of bf16 beside its remainder, got ",
                         parameter.getType());
 }

@@ -16,8 +16,6 @@ Type storedType(Type element) {
   return element;
 }
 
-Type elementOf(Value value) { return ir::elementOf(value); }
-
 Value Elements::load(Value stored, Type element) {
   if (element.isBF16()) return widen(stored);
   if (!element.isInteger(1)) return stored;

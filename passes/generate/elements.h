@@ -9,8 +9,6 @@ namespace oriel {
 // bf16 is stored as its bits, a boolean as a byte.
 mlir::Type storedType(mlir::Type element);
 
-mlir::Type elementOf(mlir::Value tensor);
-
 class Elements {
  public:
   Elements(mlir::OpBuilder& builder, mlir::Location loc) : builder_(builder), loc_(loc) {}

@@ -77,10 +77,10 @@ class Form {
     mlir::ValueRange results = block_.getTerminator()->getOperands();
     llvm::SmallVector<Type> types;
     for (mlir::BlockArgument argument : block_.getArguments()) {
-      types.push_back(memoryOf(shapeOfLoops(mapOf(argument, all_)), elementOf(argument)));
+      types.push_back(memoryOf(shapeOfLoops(mapOf(argument, all_)), ir::elementOf(argument)));
     }
     for (Value result : results) {
-      types.push_back(memoryOf(loopsOfResult(result).sizes, elementOf(result)));
+      types.push_back(memoryOf(loopsOfResult(result).sizes, ir::elementOf(result)));
     }
     builder_.setInsertionPointToEnd(module.getBody());
     auto function =
@@ -176,10 +176,10 @@ class Form {
     Elements elements(at, loc_);
     for (auto [leaf, element] : llvm::zip_equal(slice.leaves, stored)) {
       auto reduction = leaf.getDefiningOp<RowReductionOpInterface>();
-      Value value = !reduction ? elements.load(element, elementOf(leaf))
+      Value value = !reduction ? elements.load(element, ir::elementOf(leaf))
                                : elements.rounded(
                                      reduction.buildFinished(at, loc_, element, space_.columns()),
-                                     elementOf(leaf));
+                                     ir::elementOf(leaf));
       computed.map(leaf, value);
     }
     for (Operation& op : block_.without_terminator()) {
@@ -192,7 +192,7 @@ class Form {
         return op.emitOpError("has no generated code");
       }
       for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
-        computed.map(result, elements.rounded(value, elementOf(result)));
+        computed.map(result, elements.rounded(value, ir::elementOf(result)));
       }
     }
     return success();
@@ -201,7 +201,7 @@ class Form {
   // An accumulator for each row, filled with what it begins with.
   LogicalResult buildReduction(RowReductionOpInterface reduction) {
     Value operand = reduction->getOperand(0), result = reduction->getResult(0);
-    Value start = reduction.buildStart(builder_, loc_, ir::computeType(elementOf(operand)));
+    Value start = reduction.buildStart(builder_, loc_, ir::computeType(ir::elementOf(operand)));
     if (!start) return reduction->emitOpError("has no generated code");
     auto type = mlir::MemRefType::get(rows_.sizes, start.getType());
     Value memory = mlir::memref::AllocaOp::create(builder_, loc_, type);
@@ -223,7 +223,7 @@ class Form {
                           Elements elements(at, loc_);
                           llvm::SmallVector<Value> stored;
                           for (auto [value, computed] : llvm::zip_equal(values, made)) {
-                            stored.push_back(elements.store(computed, elementOf(value)));
+                            stored.push_back(elements.store(computed, ir::elementOf(value)));
                           }
                           mlir::linalg::YieldOp::create(at, loc_, stored);
                         });
@@ -251,11 +251,11 @@ LaunchUnits unitsOf(exec::KernelOp kernel) {
   llvm::SmallVector<Type> along;
   for (mlir::BlockArgument argument : block.getArguments()) {
     if (!argument.use_empty() && loops.varies.back()[argument.getArgNumber()]) {
-      along.push_back(storedType(elementOf(argument)));
+      along.push_back(storedType(ir::elementOf(argument)));
     }
   }
   for (Value result : block.getTerminator()->getOperands()) {
-    along.push_back(storedType(elementOf(result)));
+    along.push_back(storedType(ir::elementOf(result)));
   }
   return {loops.sizes.front(), mlir::computeProduct(llvm::ArrayRef(loops.sizes).drop_front()), 0,
           threadElementsOf(loops.sizes.back(), along)};

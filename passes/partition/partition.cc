@@ -248,7 +248,7 @@ class SegmentPartition {
     int64_t origin = ir::originOf(user);
     mlir::ArrayAttr axes = sizes_.namesOf(context_, step.axes);
     llvm::StringRef reduction = step.max ? "max" : "sum";
-    llvm::SmallVector<int64_t> shape(ir::tensorType(from).getShape());
+    llvm::SmallVector<int64_t> shape(ir::shapeOf(from));
     int64_t ranks = sizes_.product(step.axes);
     if (step.kind == Kind::kAllGather) shape[step.dim] *= ranks;
     if (step.kind == Kind::kAllToAll) shape[step.joinedDim] *= ranks;

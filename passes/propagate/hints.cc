@@ -45,13 +45,13 @@ LogicalResult hintOutputs(FuncOp segment, const ModuleMap& modules, const AxisSi
     FailureOr<ValueRole> role = ir::resultRole(segment, operand.getOperandNumber());
     if (failed(role)) return failure();
     auto value = llvm::dyn_cast<mlir::OpResult>(operand.get());
-    if (!value || !isReadInPieces(*role, value) || ir::tensorType(value).getRank() < 2) continue;
+    if (!value || !isReadInPieces(*role, value) || ir::rankOf(value) < 2) continue;
     const ModuleAxes& axes = modules.axes(moduleOf(value.getOwner(), modules));
-    Sharding hint = Sharding::replicated(ir::tensorType(value).getRank());
+    Sharding hint = Sharding::replicated(ir::rankOf(value));
     if (std::optional<Sharding> positions = positionsOf(value, axes, sizes)) hint = *positions;
     hint.dims[0].insert(hint.dims[0].begin(), axes.data.begin(), axes.data.end());
     hint.dims[hint.dims.size() - 2].append(axes.tensor);
-    if (!axes.tensor.empty() && sizes.divides(ir::tensorType(value).getShape(), hint)) {
+    if (!axes.tensor.empty() && sizes.divides(ir::shapeOf(value), hint)) {
       rows[value] = std::move(hint);
     }
   }
@@ -100,8 +100,8 @@ void followBack(Operation& op, const AxisSizes& sizes, ShardingOfValue& hints) {
 }  // namespace
 
 bool isReadInPieces(const ValueRole& role, Value value) {
-  return role.kind == ValueKind::kOutput && ir::tensorType(value).getRank() > 0 &&
-         llvm::isa<mlir::FloatType>(ir::tensorType(value).getElementType());
+  return role.kind == ValueKind::kOutput && ir::rankOf(value) > 0 &&
+         llvm::isa<mlir::FloatType>(ir::elementOf(value));
 }
 
 FailureOr<Hints> findHints(FuncOp segment, const ModuleMap& modules, const AxisSizes& sizes) {

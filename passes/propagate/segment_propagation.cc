@@ -113,13 +113,13 @@ LogicalResult SegmentPropagation::checkShape(Value value, const ValueRole& role)
   FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
   if (failed(parameter)) return failure();
   auto own = llvm::cast<RankedTensorType>(parameter->getType());
-  if (ir::tensorType(value).getShape() == own.getShape()) return success();
+  if (ir::shapeOf(value) == own.getShape()) return success();
   return segment_.emitError("has ") << ir::roleText(role) << " of type " << value.getType()
                                     << ", but the parameter is a " << own;
 }
 
 LogicalResult SegmentPropagation::defineArgument(BlockArgument argument, const ValueRole& role) {
-  Sharding whole = Sharding::replicated(ir::tensorType(argument).getRank());
+  Sharding whole = Sharding::replicated(ir::rankOf(argument));
   switch (role.kind) {
     case ValueKind::kParameter:
     case ValueKind::kOptimizerState: {
@@ -199,7 +199,7 @@ LogicalResult SegmentPropagation::settleSums(Operation* op) {
     if (versions_.isDefined(operand)) continue;
     auto argument = llvm::cast<BlockArgument>(operand);
     const ValueRole& role = roles_[argument];
-    Sharding sharding = Sharding::replicated(ir::tensorType(argument).getRank());
+    Sharding sharding = Sharding::replicated(ir::rankOf(argument));
     if (role.kind == ValueKind::kGradient) {
       FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
       if (failed(parameter)) return failure();
@@ -234,8 +234,7 @@ void SegmentPropagation::visitSend(ir::SendOp send) {
     for (int axis : sent.max) insertSorted(pending, axis);
     if (positions) carried.seen = *positions;
     sent = positions ? *positions
-                     : cutFurther(sent.reduced(), ir::tensorType(value).getShape(), pending,
-                                  program_.sizes);
+                     : cutFurther(sent.reduced(), ir::shapeOf(value), pending, program_.sizes);
   }
   take(value, sent, send);
   send->setAttr(ir::kShardingAttr, program_.sizes.toAttr(send.getContext(), sent));
@@ -246,8 +245,8 @@ void SegmentPropagation::visitSend(ir::SendOp send) {
 // split as this grid splits them, and any other is whole. It arrives in the smallest pieces.
 void SegmentPropagation::visitReceive(ir::ReceiveOp receive, const SentValue& sent) {
   Value value = receive.getResult();
-  llvm::ArrayRef<int64_t> shape = ir::tensorType(value).getShape();
-  Sharding view = Sharding::replicated(ir::tensorType(value).getRank());
+  llvm::ArrayRef<int64_t> shape = ir::shapeOf(value);
+  Sharding view = Sharding::replicated(ir::rankOf(value));
   int module = program_.modules.ofOrigin(receive.getOrigin());
   const AxisList& data = program_.modules.commonData();
   if (areAlike(*sent.grid, program_.grid)) {
@@ -412,8 +411,7 @@ std::optional<Sharding> SegmentPropagation::scatteredOf(Value operand,
     positions.push_back(axis);
     any = true;
   }
-  if (!any || !program_.sizes.divides(ir::tensorType(operand).getShape(), result))
-    return std::nullopt;
+  if (!any || !program_.sizes.divides(ir::shapeOf(operand), result)) return std::nullopt;
   return result;
 }
 
@@ -487,7 +485,7 @@ LogicalResult SegmentPropagation::finish(mlir::func::ReturnOp terminator) {
   };
   for (BlockArgument argument : segment_.getArguments()) {
     if (!versions_.isDefined(argument)) {
-      versions_.define(argument, Sharding::replicated(ir::tensorType(argument).getRank()));
+      versions_.define(argument, Sharding::replicated(ir::rankOf(argument)));
     }
     attributes.push_back(
         with(segment_.getArgAttrDict(argument.getArgNumber()), versions_.defined(argument)));
@@ -502,7 +500,7 @@ LogicalResult SegmentPropagation::finish(mlir::func::ReturnOp terminator) {
 }
 
 FailureOr<Sharding> SegmentPropagation::resultSharding(Value value, const ValueRole& role) {
-  Sharding whole = Sharding::replicated(ir::tensorType(value).getRank());
+  Sharding whole = Sharding::replicated(ir::rankOf(value));
   switch (role.kind) {
     case ValueKind::kParameter:
     case ValueKind::kOptimizerState:

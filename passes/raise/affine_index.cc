@@ -138,7 +138,7 @@ std::optional<AffineIndex> scaled(std::optional<AffineIndex> index, int64_t fact
 
 // A reshape that only adds or drops dimensions of size 1.
 std::optional<AffineIndex> ofReshape(ir::ReshapeOp op, int depth) {
-  Shape from = tensorType(op.getInput()).getShape(), to = op.getType().getShape();
+  Shape from = shapeOf(op.getInput()), to = op.getType().getShape();
   auto wide = [](int64_t size) { return size != 1; };
   if (!llvm::equal(llvm::make_filter_range(from, wide), llvm::make_filter_range(to, wide))) {
     return std::nullopt;
@@ -199,12 +199,12 @@ std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
 
 std::optional<AffineIndex> match(Value value, int depth) {
   mlir::Operation* op = value.getDefiningOp();
-  if (!op || depth == 0 || !isExact(tensorType(value).getElementType())) return std::nullopt;
+  if (!op || depth == 0 || !isExact(elementOf(value))) return std::nullopt;
   mlir::DenseElementsAttr table;
   std::optional<AffineIndex> index = mlir::matchPattern(op, mlir::m_Constant(&table))
                                          ? ofTable(table)
-                                         : ofOp(op, tensorType(value).getRank(), depth - 1);
-  if (!index || !isSmall(*index, tensorType(value).getShape())) return std::nullopt;
+                                         : ofOp(op, rankOf(value), depth - 1);
+  if (!index || !isSmall(*index, shapeOf(value))) return std::nullopt;
   return index;
 }
 

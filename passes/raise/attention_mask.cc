@@ -174,7 +174,7 @@ std::optional<AttentionMask::Shape> AttentionMask::rank4Shape(mlir::ShapedType t
 Value AttentionMask::toRank4(mlir::PatternRewriter& rewriter, mlir::Location loc, Value value,
                              int64_t rank) const {
   Shape shape = *rank4Shape(tensorType(value), rank);
-  if (tensorType(value).getShape() == llvm::ArrayRef<int64_t>(shape)) return value;
+  if (shapeOf(value) == llvm::ArrayRef<int64_t>(shape)) return value;
   return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
 }
 

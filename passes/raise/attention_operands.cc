@@ -23,7 +23,7 @@ bool isOfGroups(ir::TransposeOp op, llvm::ArrayRef<int64_t> shape) {
 }  // namespace
 
 AttentionOperand::AttentionOperand(Value value)
-    : source(value), shape(llvm::to_vector(tensorType(value).getShape())) {
+    : source(value), shape(llvm::to_vector(shapeOf(value))) {
   for (;;) {
     if (auto scaled = matchScaled(source)) {
       source = scaled->first;
@@ -41,7 +41,7 @@ AttentionOperand::AttentionOperand(Value value)
 AttentionOperand AttentionOperand::asIs(Value value) {
   AttentionOperand operand;
   operand.source = value;
-  operand.shape = llvm::to_vector(tensorType(value).getShape());
+  operand.shape = llvm::to_vector(shapeOf(value));
   return operand;
 }
 
@@ -61,7 +61,7 @@ AttentionOperand AttentionOperand::withoutRepeatedHeads() const {
   if (auto merge = repeated.getDefiningOp<ir::ReshapeOp>()) repeated = merge.getInput();
   auto repeat = repeated.getDefiningOp<ir::BroadcastOp>();
   if (!repeat || (swapped && !behind) || sequenceFirst || shape.size() != 4) return *this;
-  llvm::SmallVector<int64_t> one = llvm::to_vector(tensorType(repeat.getInput()).getShape());
+  llvm::SmallVector<int64_t> one = llvm::to_vector(shapeOf(repeat.getInput()));
   llvm::SmallVector<int64_t> many = llvm::to_vector(repeat.getType().getShape());
   // A single head that is repeated is a group of its own.
   size_t heads = behind ? 2 : 1;
@@ -81,7 +81,7 @@ AttentionOperand AttentionOperand::withoutRepeatedHeads() const {
   llvm::SmallVector<int64_t> merged = {one[0], groups * many[repeats], positions, one[4]};
   if (many != onlyRepeats || shape != merged) return *this;
   llvm::SmallVector<int64_t> mergedBehind = {merged[0], merged[2], merged[1], merged[3]};
-  if (behind && tensorType(transpose.getInput()).getShape() != llvm::ArrayRef(mergedBehind)) {
+  if (behind && shapeOf(transpose.getInput()) != llvm::ArrayRef(mergedBehind)) {
     return *this;
   }
   AttentionOperand result = *this;
@@ -96,7 +96,7 @@ AttentionOperand AttentionOperand::withoutRepeatedHeads() const {
 Value AttentionOperand::materialize(mlir::PatternRewriter& rewriter, mlir::Location loc) const {
   Value result = source;
   auto reshaped = [&](llvm::ArrayRef<int64_t> to) {
-    if (tensorType(result).getShape() == to) return result;
+    if (shapeOf(result) == to) return result;
     return Value(ir::ReshapeOp::create(rewriter, loc, tensorType(result).clone(to), result));
   };
   // [b, s, g, h / g, d] → [b, g, h / g, s, d] is transposed once heads are one dimension.

@@ -37,17 +37,16 @@ ir::SoftmaxOp matchSoftmax(Value value) {
 Value withoutSplit(Value value) {
   auto reshape = value.getDefiningOp<ir::ReshapeOp>();
   if (!reshape) return value;
-  llvm::ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
+  llvm::ArrayRef<int64_t> from = shapeOf(reshape.getInput());
   llvm::ArrayRef<int64_t> to = reshape.getType().getShape();
   bool keepsMatrix = from.size() >= 2 && to.size() >= 2 && from.take_back(2) == to.take_back(2);
   return keepsMatrix ? reshape.getInput() : value;
 }
 
 bool hasSharedMatrix(ir::MatmulOp op) {
-  const int64_t rank = tensorType(op.getLhs()).getRank();
+  const int64_t rank = rankOf(op.getLhs());
   return op.getRowDims() == 2 && op.getSumDims() == 1 && op.getColumnDims() == 1 &&
-         !op.getTransposeLhs() && (rank == 4 || rank == 5) &&
-         tensorType(op.getRhs()).getRank() == rank - 1;
+         !op.getTransposeLhs() && (rank == 4 || rank == 5) && rankOf(op.getRhs()) == rank - 1;
 }
 ir::MatmulOp matchSide(Value value) {
   auto op = value.getDefiningOp<ir::MatmulOp>();
@@ -124,7 +123,7 @@ bool leadsToProduct(Value value, int depth = 8) {
 // What multiplies or divides scores of this rank, if it is the same for all queries and keys and
 // may do so to queries [b, h, s, d].
 bool scalesQueries(Value factor, int64_t rank) {
-  llvm::ArrayRef<int64_t> shape = tensorType(factor).getShape();
+  llvm::ArrayRef<int64_t> shape = shapeOf(factor);
   if (tensorType(factor).getNumElements() == 1) return shape.size() <= 4;
   return rank == 4 && llvm::all_of(shape.take_back(2), [](int64_t size) { return size == 1; });
 }
@@ -135,7 +134,7 @@ std::optional<Scores> matchScores(Value value) {
   Scores scores;
   bool masksEnded = false;
   for (;;) {
-    llvm::ArrayRef<int64_t> shape = tensorType(value).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(value);
     int64_t rank = shape.size();
     if (!scores.addHeads(shape)) return std::nullopt;
     auto goesOn = [&](Value operand) {

@@ -112,7 +112,7 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
   // ..], or of its second, [samples, images * rows, ..].
   FailureOr<int64_t> rowsOf(mlir::BlockArgument argument, const std::string& name,
                             int64_t samples) {
-    llvm::ArrayRef<int64_t> shape = tensorType(argument).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(argument);
     if (!shape.empty() && shape[0] > 0 && shape[0] % (samples * perSample) == 0) {
       return shape[0] / (samples * perSample);
     }

@@ -37,7 +37,7 @@ Zeros ConstantZeros::find(mlir::Operation* op) {
 }
 
 bool ConstantZeros::hasMatrices(Value value) const {
-  llvm::ArrayRef<int64_t> sizes = tensorType(value).getShape();
+  llvm::ArrayRef<int64_t> sizes = shapeOf(value);
   return sizes.size() >= 2 && sizes.take_back(2) == llvm::ArrayRef<int64_t>({rows_, rows_});
 }
 

@@ -21,10 +21,10 @@ std::optional<DimRoles> movedRoles(llvm::ArrayRef<int64_t> from, const DimRoles&
 }
 
 std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles) {
-  return movedRoles(op.getType().getShape(), roles, tensorType(op.getInput()).getShape());
+  return movedRoles(op.getType().getShape(), roles, shapeOf(op.getInput()));
 }
 std::optional<DimRoles> rolesBehind(ir::ReshapeOp op, const DimRoles& roles) {
-  return movedRoles(tensorType(op.getInput()).getShape(), roles, op.getType().getShape());
+  return movedRoles(shapeOf(op.getInput()), roles, op.getType().getShape());
 }
 
 DimRoles alignedRoles(const DimRoles& result, int64_t rank) {

@@ -90,11 +90,11 @@ Value ExpertRegion::slice(Location loc, Value value, llvm::ArrayRef<int64_t> sta
 }
 
 llvm::ArrayRef<int64_t> ExpertRegion::featuresOf(Value converted) const {
-  return tensorType(converted).getShape().drop_front(rowRank_ + 1);
+  return shapeOf(converted).drop_front(rowRank_ + 1);
 }
 
 Value ExpertRegion::withFeatures(Location loc, Value value, llvm::ArrayRef<int64_t> shape) {
-  Ints all(tensorType(value).getShape().take_front(rowRank_ + 1));
+  Ints all(shapeOf(value).take_front(rowRank_ + 1));
   llvm::append_range(all, shape);
   return reshape(loc, value, all);
 }
@@ -112,7 +112,7 @@ Value ExpertRegion::convert(Value value, const DimRoles& roles) {
 }
 
 Value ExpertRegion::convertNew(Value value, const DimRoles& roles) {
-  llvm::ArrayRef<int64_t> shape = tensorType(value).getShape();
+  llvm::ArrayRef<int64_t> shape = shapeOf(value);
   bool hasExperts = false, hasRows = false;
   int64_t features = 1;
   for (auto [role, size] : llvm::zip_equal(roles, shape)) {
@@ -126,7 +126,7 @@ Value ExpertRegion::convertNew(Value value, const DimRoles& roles) {
   Location loc = value.getLoc();
   const ChosenOnly* known = zeros_.of(value);
   if (known && known->weight && known->choices == choices_ && known->roles == roles) {
-    Ints shape(tensorType(choice_).getShape());
+    Ints shape(shapeOf(choice_));
     shape.append(llvm::count(roles, kFeatureDim), 1);
     return reshape(loc, known->weight, shape);
   }
@@ -241,7 +241,7 @@ Value ExpertRegion::convertOp(ir::ReshapeOp op, const DimRoles& roles) {
 }
 
 Value ExpertRegion::convertOp(ir::BroadcastOp op, const DimRoles& roles) {
-  const int64_t rank = tensorType(op.getInput()).getRank();
+  const int64_t rank = rankOf(op.getInput());
   Value input = convert(op.getInput(), alignedRoles(roles, rank));
   if (!input || rank == 0) return {};
   // Rows and choices may stay 1, features not.
@@ -250,7 +250,7 @@ Value ExpertRegion::convertOp(ir::BroadcastOp op, const DimRoles& roles) {
   llvm::append_range(of, featuresOf(input));
   input = withFeatures(op.getLoc(), input, of);
   if (llvm::ArrayRef(of) == llvm::ArrayRef(features)) return input;
-  Ints shape(tensorType(input).getShape().take_front(rowRank_ + 1));
+  Ints shape(shapeOf(input).take_front(rowRank_ + 1));
   llvm::append_range(shape, features);
   return made(ir::BroadcastOp::create(builder_, op.getLoc(), op.getType().clone(shape), input));
 }
@@ -280,7 +280,7 @@ Value ExpertRegion::convertOp(ir::SliceOp op, const DimRoles& roles) {
     }
   }
   if (isOfColumns) return sliceColumns(input, starts.back(), limits.back());
-  Ints all(tensorType(input).getShape().take_front(rowRank_ + 1));
+  Ints all(shapeOf(input).take_front(rowRank_ + 1));
   llvm::append_range(all, limits);
   return slice(op.getLoc(), input, starts, all, strides);
 }
@@ -288,13 +288,13 @@ Value ExpertRegion::convertOp(ir::SliceOp op, const DimRoles& roles) {
 // Each value once: some are used twice, again and again.
 bool ExpertRegion::isOfProducts(Value value) {
   mlir::Operation* op = value.getDefiningOp();
-  if (!op || tensorType(value).getRank() < 2) return false;
+  if (!op || rankOf(value) < 2) return false;
   if (auto known = ofProducts_.find(value); known != ofProducts_.end()) return known->second;
   bool result = llvm::isa<ir::ExpertLinearOp, ir::GatherOp>(op) && llvm::is_contained(made_, op);
   if (op->hasTrait<ir::Pointwise>() && llvm::is_contained(made_, op)) {
-    const int64_t columns = tensorType(value).getShape().back();
+    const int64_t columns = shapeOf(value).back();
     result = llvm::all_of(op->getOperands(), [&](Value operand) {
-      llvm::ArrayRef<int64_t> shape = tensorType(operand).getShape();
+      llvm::ArrayRef<int64_t> shape = shapeOf(operand);
       return shape.empty() || shape.back() == 1 ||
              (shape.back() == columns && isOfProducts(operand));
     });
@@ -306,7 +306,7 @@ bool ExpertRegion::isOfProducts(Value value) {
 Value ExpertRegion::sliceColumns(Value value, int64_t from, int64_t to) {
   RankedTensorType type = tensorType(value);
   auto cut = [&](Value of, int64_t dim) {
-    llvm::ArrayRef<int64_t> shape = tensorType(of).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(of);
     Ints starts(shape.size(), 0), limits(shape), strides(shape.size(), 1);
     starts[dim] = from;
     limits[dim] = to;
@@ -317,7 +317,7 @@ Value ExpertRegion::sliceColumns(Value value, int64_t from, int64_t to) {
   if (auto known = sliced_.find({op, from}); known != sliced_.end()) return known->second;
   Value& result = sliced_[{op, from}];
   if (auto gathered = llvm::dyn_cast<ir::GatherOp>(op)) {
-    Value table = cut(gathered.getInput(), tensorType(gathered.getInput()).getRank() - 1);
+    Value table = cut(gathered.getInput(), rankOf(gathered.getInput()) - 1);
     return result = made(ir::GatherOp::create(builder_, op->getLoc(), table, gathered.getIndices(),
                                               0, /*first=*/Value()));
   }
@@ -341,14 +341,14 @@ Value ExpertRegion::convertPointwise(mlir::Operation* op, const DimRoles& roles)
   const auto features = llvm::count(roles, kFeatureDim);
   Ints shape(rowRank_ + 1 + features, 1);
   for (Value operand : op->getOperands()) {
-    Value of = convert(operand, alignedRoles(roles, tensorType(operand).getRank()));
+    Value of = convert(operand, alignedRoles(roles, rankOf(operand)));
     if (!of) return {};
-    if (tensorType(of).getRank() > 0) {
+    if (rankOf(of) > 0) {
       // Aligned at the last feature.
       Ints all(features - static_cast<int64_t>(featuresOf(of).size()), 1);
       llvm::append_range(all, featuresOf(of));
       of = withFeatures(op->getLoc(), of, all);
-      for (auto [size, given] : llvm::zip_equal(shape, tensorType(of).getShape())) {
+      for (auto [size, given] : llvm::zip_equal(shape, shapeOf(of))) {
         if (size == 1) size = given;
       }
     }
@@ -357,7 +357,7 @@ Value ExpertRegion::convertPointwise(mlir::Operation* op, const DimRoles& roles)
   if (op->hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) {
     for (Value operand : op->getOperands()) {
       Value of = operands.lookup(operand);
-      if (tensorType(of).getShape() == llvm::ArrayRef<int64_t>(shape)) continue;
+      if (shapeOf(of) == llvm::ArrayRef<int64_t>(shape)) continue;
       operands.map(operand, made(ir::BroadcastOp::create(builder_, op->getLoc(),
                                                          tensorType(of).clone(shape), of)));
     }
@@ -369,7 +369,7 @@ Value ExpertRegion::convertPointwise(mlir::Operation* op, const DimRoles& roles)
 
 Value ExpertRegion::multiply(Location loc, Value rows, Value weight, bool transposed) {
   // The same rows for all choices are not repeated.
-  Ints shape(tensorType(rows).getShape());
+  Ints shape(shapeOf(rows));
   const int64_t depth = shape.back();
   for (auto [row, size] : llvm::enumerate(choices_.rows)) {
     if (shape[row] != size) return {};
@@ -388,7 +388,7 @@ Value ExpertRegion::convertColumns(ir::LinearOp op, const DimRoles& rows, int64_
   if (!input || tensorType(input).getDimSize(rowRank_) != 1) return {};
   const int64_t experts = choices_.experts, depth = ir::elementCount(featuresOf(input));
   input = withFeatures(loc, input, Ints{depth});
-  if (tensorType(op.getInput()).getShape().back() != depth) return {};
+  if (shapeOf(op.getInput()).back() != depth) return {};
   Value weight = op.getWeight();
   if (op.getTransposeWeight()) {
     weight = reshape(loc, weight, Ints{experts, columns, depth});

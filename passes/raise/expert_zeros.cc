@@ -12,7 +12,6 @@ using mlir::Operation;
 using mlir::Value;
 using Elsewhere = ChosenOnly::Elsewhere;
 using Ints = llvm::SmallVector<int64_t>;
-using ir::shapeOf;
 
 // Indices of the largest of the last dimension, and how many that are of a row.
 struct Largest {
@@ -23,7 +22,7 @@ struct Largest {
 
 std::optional<Largest> largestOf(Value value) {
   auto isIndex = [](Value of) {
-    mlir::Type type = tensorType(of).getElementType();
+    mlir::Type type = elementOf(of);
     return type.isInteger(64) || type.isInteger(32);
   };
   // What keeps them, and their order.
@@ -40,8 +39,8 @@ std::optional<Largest> largestOf(Value value) {
     largest = Largest{argmax, argmax.getInput(), 1};
     dim = static_cast<int64_t>(argmax.getDim());
   }
-  if (!largest || dim != tensorType(largest->scores).getRank() - 1) return std::nullopt;
-  const bool isWide = tensorType(value).getElementType().isInteger(64);
+  if (!largest || dim != rankOf(largest->scores) - 1) return std::nullopt;
+  const bool isWide = elementOf(value).isInteger(64);
   return isWide && largest->count > 0 ? largest : std::nullopt;
 }
 
@@ -134,7 +133,7 @@ std::optional<ChosenOnly> matchPlaced(ir::ScatterAddOp op) {
   auto chosen = chosenAt(shapeOf(op.getResult()), last, *largest, /*hasChoiceDim=*/false);
   if (!chosen) return std::nullopt;
   Value updates = op.getUpdates();
-  const bool isAsWide = tensorType(updates).getElementType() == op.getType().getElementType();
+  const bool isAsWide = elementOf(updates) == op.getType().getElementType();
   if (isAsWide) chosen->weight = updates;
   return chosen;
 }
@@ -206,7 +205,7 @@ std::optional<ChosenOnly> ExpertZeros::ofOperand(Operation* op, unsigned operand
   const ChosenOnly* known = of(op->getOperand(operand));
   if (!known || known->elsewhere != elsewhere) return std::nullopt;
   ChosenOnly chosen = *known;
-  const int64_t rank = tensorType(op->getResult(0)).getRank();
+  const int64_t rank = rankOf(op->getResult(0));
   const auto aligned = static_cast<int64_t>(chosen.roles.size());
   chosen.roles.insert(chosen.roles.begin(), rank - aligned, kFeatureDim);
   chosen.isOneHot = false;

@@ -33,11 +33,11 @@ bool isProduct(Value value) {
 std::optional<KeyColumns> KeyColumns::match(Value added, int64_t keys) {
   Value split = added;
   while (auto reshape = split.getDefiningOp<ir::ReshapeOp>()) split = reshape.getInput();
-  if (!llvm::isa<mlir::FloatType>(tensorType(split).getElementType()) || keys <= 0) {
+  if (!llvm::isa<mlir::FloatType>(elementOf(split)) || keys <= 0) {
     return std::nullopt;
   }
   KeyColumns columns;
-  columns.leading_ = llvm::to_vector(tensorType(split).getShape());
+  columns.leading_ = llvm::to_vector(shapeOf(split));
   int64_t behind = 1;
   while (!columns.leading_.empty() && behind < keys) {
     behind *= columns.leading_.back();
@@ -61,7 +61,7 @@ bool KeyColumns::addTerms(Value value) {
     auto broadcast = values[i].getDefiningOp<ir::BroadcastOp>();
     Value core = broadcast ? Value(broadcast.getInput()) : values[i];
     if (!isProduct(core)) return false;
-    Term term{core, llvm::to_vector(tensorType(core).getShape())};
+    Term term{core, llvm::to_vector(shapeOf(core))};
     term.shape.insert(term.shape.begin(), rank - term.shape.size(), 1);
     terms_.push_back(term);
   }
@@ -71,12 +71,12 @@ bool KeyColumns::addTerms(Value value) {
 std::pair<Value, Value> addColumns(mlir::PatternRewriter& rewriter, mlir::Location loc,
                                    Value queries, Value keys, llvm::ArrayRef<KeyColumns> columns,
                                    double scale) {
-  llvm::ArrayRef<int64_t> ofQueries = tensorType(queries).getShape();
+  llvm::ArrayRef<int64_t> ofQueries = shapeOf(queries);
   llvm::SmallVector<Value> query = {queries}, key = {keys};
   int64_t width = ofQueries.back();
   for (const KeyColumns& more : columns) {
     llvm::append_range(query, more.ofQueries(rewriter, loc, ofQueries.drop_back(), scale));
-    llvm::SmallVector<int64_t> shape(tensorType(keys).getShape());
+    llvm::SmallVector<int64_t> shape(shapeOf(keys));
     shape.back() = more.count();
     width += more.count();
     key.push_back(ir::BroadcastOp::create(rewriter, loc, tensorType(keys).clone(shape),
@@ -86,7 +86,7 @@ std::pair<Value, Value> addColumns(mlir::PatternRewriter& rewriter, mlir::Locati
   const int64_t rest = static_cast<int64_t>(llvm::alignTo(width, 8)) - width;
   if (ofQueries.back() % 8 == 0 && rest > 0) {
     auto zeros = [&](Value like) -> Value {
-      llvm::SmallVector<int64_t> shape(tensorType(like).getShape());
+      llvm::SmallVector<int64_t> shape(shapeOf(like));
       shape.back() = rest;
       Value zero = ir::scalarConstant(rewriter, loc, 0.0, like);
       return ir::BroadcastOp::create(rewriter, loc, tensorType(like).clone(shape), zero);
@@ -130,7 +130,7 @@ Value KeyColumns::ofKeys(mlir::PatternRewriter& rewriter, mlir::Location loc) co
   for (const Term& term : terms_) {
     // A one for each group, in front of whose column are the keys' dimensions.
     const int64_t count = ir::elementCount(keyDims(term.shape));
-    mlir::Type element = tensorType(term.value).getElementType();
+    mlir::Type element = elementOf(term.value);
     llvm::SmallVector<llvm::APFloat> ones(
         count * count, llvm::APFloat(llvm::cast<mlir::FloatType>(element).getFloatSemantics()));
     for (int64_t i = 0; i < count; ++i) {

@@ -86,12 +86,12 @@ Value matchLastMean(Value value) {
   if (auto scaled = matchScaled(mean)) std::tie(sum, factor) = *scaled;
   auto match = [&](auto op) {
     if (!op || op.getDims().size() != 1) return Value();
-    llvm::SmallVector<int64_t> kept = llvm::to_vector(tensorType(op.getInput()).getShape());
+    llvm::SmallVector<int64_t> kept = llvm::to_vector(shapeOf(op.getInput()));
     if (kept.empty() || op.getDims()[0] != static_cast<int64_t>(kept.size()) - 1) return Value();
     double count = static_cast<double>(kept.back());
     if (sum && std::abs(factor * count - 1.0) > 1e-6) return Value();
     kept.back() = 1;
-    return tensorType(value).getShape() == llvm::ArrayRef<int64_t>(kept) ? op.getInput() : Value();
+    return shapeOf(value) == llvm::ArrayRef<int64_t>(kept) ? op.getInput() : Value();
   };
   return sum ? match(sum.getDefiningOp<ir::ReduceSumOp>())
              : match(mean.getDefiningOp<ir::ReduceMeanOp>());
@@ -99,12 +99,12 @@ Value matchLastMean(Value value) {
 
 Value matchNumberOfBoolean(Value value) {
   auto cast = value.getDefiningOp<ir::CastOp>();
-  const bool isOfBoolean = cast && tensorType(cast.getInput()).getElementType().isInteger(1);
+  const bool isOfBoolean = cast && elementOf(cast.getInput()).isInteger(1);
   return isOfBoolean ? cast.getInput() : Value();
 }
 
 Value transposeLastTwo(mlir::PatternRewriter& rewriter, mlir::Location loc, Value value) {
-  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, tensorType(value).getRank()));
+  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(value)));
   std::swap(permutation[permutation.size() - 2], permutation.back());
   return ir::TransposeOp::create(rewriter, loc, value, permutation);
 }
@@ -128,10 +128,10 @@ Value matchTransposed(Value value) {
   auto merge = transpose ? transpose.getInput().getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
   if (!merge || !swapsLastTwo(transpose)) return Value();
   Value input = merge.getInput();
-  llvm::ArrayRef<int64_t> from = tensorType(input).getShape();
-  llvm::ArrayRef<int64_t> merged = tensorType(merge.getResult()).getShape();
-  llvm::ArrayRef<int64_t> transposed = tensorType(transpose.getResult()).getShape();
-  llvm::ArrayRef<int64_t> to = tensorType(value).getShape();
+  llvm::ArrayRef<int64_t> from = shapeOf(input);
+  llvm::ArrayRef<int64_t> merged = shapeOf(merge.getResult());
+  llvm::ArrayRef<int64_t> transposed = shapeOf(transpose.getResult());
+  llvm::ArrayRef<int64_t> to = shapeOf(value);
   if (from.size() < 2 || to.size() < 2) return Value();
   bool keepsMatrix =
       from.take_back(2) == merged.take_back(2) && transposed.take_back(2) == to.take_back(2);
@@ -175,7 +175,7 @@ std::optional<int64_t> knownRow(ir::GatherOp op) {
 }
 
 std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
-  for (auto [i, size] : llvm::enumerate(tensorType(op.getInput()).getShape())) {
+  for (auto [i, size] : llvm::enumerate(shapeOf(op.getInput()))) {
     if (op.getStrides()[i] != 1) return std::nullopt;
     if (static_cast<int64_t>(i) != dim && op.getType().getDimSize(i) != size) return std::nullopt;
   }
@@ -184,7 +184,7 @@ std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
 
 Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
                    int64_t start, int64_t size, bool folds) {
-  llvm::SmallVector<int64_t> limits(tensorType(value).getShape());
+  llvm::SmallVector<int64_t> limits(shapeOf(value));
   if (limits[dim] == size) return value;
   llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
   starts[dim] = start;
@@ -204,7 +204,7 @@ bool mayHide(Value added) {
     Value next = open.pop_back_val();
     if (!seen.insert(next).second) continue;
     if (seen.size() > kMaxValues) return true;
-    const bool isFloat = llvm::isa<mlir::FloatType>(tensorType(next).getElementType());
+    const bool isFloat = llvm::isa<mlir::FloatType>(elementOf(next));
     mlir::DenseElementsAttr table;
     if (mlir::matchPattern(next, mlir::m_Constant(&table))) {
       if (!isFloat) continue;
@@ -225,7 +225,7 @@ bool dependsOnParameter(Value value) {
   llvm::DenseSet<Value> seen;
   while (!open.empty()) {
     Value next = open.pop_back_val();
-    if (!llvm::isa<mlir::FloatType>(tensorType(next).getElementType())) continue;
+    if (!llvm::isa<mlir::FloatType>(elementOf(next))) continue;
     if (!seen.insert(next).second) continue;
     if (mlir::Operation* producer = next.getDefiningOp()) {
       llvm::append_range(open, producer->getOperands());

@@ -11,6 +11,9 @@
 
 namespace oriel {
 
+using ir::elementOf;
+using ir::rankOf;
+using ir::shapeOf;
 using ir::tensorType;
 
 // The value of a float constant whose elements are all the same.
@@ -78,9 +81,9 @@ std::optional<std::pair<mlir::Value, int64_t>> matchKeptReduction(mlir::Value va
   auto reshape = value.getDefiningOp<ir::ReshapeOp>();
   auto op = (reshape ? mlir::Value(reshape.getInput()) : value).getDefiningOp<ReduceOp>();
   if (!op || op.getDims().size() != 1) return std::nullopt;
-  llvm::SmallVector<int64_t> kept(tensorType(op.getInput()).getShape());
+  llvm::SmallVector<int64_t> kept(shapeOf(op.getInput()));
   kept[op.getDims()[0]] = 1;
-  if (tensorType(value).getShape() != llvm::ArrayRef<int64_t>(kept)) return std::nullopt;
+  if (shapeOf(value) != llvm::ArrayRef<int64_t>(kept)) return std::nullopt;
   return std::make_pair(mlir::Value(op.getInput()), op.getDims()[0]);
 }
 

@@ -101,7 +101,7 @@ class Run {
   // Nothing where they are shared.
   std::optional<Stack> stackOf(const Pieces& pieces) {
     if (isShared(pieces)) return std::nullopt;
-    StackedShape shape{Shape(tensorType(pieces.front()).getShape()), count(), 1};
+    StackedShape shape{Shape(shapeOf(pieces.front())), count(), 1};
     if (std::optional<Stretch> stretch = matchStretch(pieces)) {
       const int64_t size = shape.piece[stretch->dim] * count();
       shape.outer = shape.outerAt({stretch->dim, 1});

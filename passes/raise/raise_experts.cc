@@ -48,14 +48,14 @@ class SumRaiser {
 
   // Rows and features in the order of the operand's dimensions, as the sum has them.
   Value inPlace(Value sum) {
-    llvm::ArrayRef<int64_t> shape = tensorType(sum_.op->getResult(0)).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(sum_.op->getResult(0));
     Ints permutation;
     int64_t feature = rowRank_;
     for (int role : known_.roles) {
       if (role >= 0) permutation.push_back(role);
       if (role == kFeatureDim) permutation.push_back(feature++);
     }
-    if (static_cast<int64_t>(permutation.size()) != tensorType(sum).getRank()) return {};
+    if (static_cast<int64_t>(permutation.size()) != rankOf(sum)) return {};
     if (!llvm::is_sorted(permutation)) {
       sum = region_.made(ir::TransposeOp::create(builder(), loc(), sum, permutation));
     }
@@ -71,7 +71,7 @@ class SumRaiser {
   Value ofLinear(ir::LinearOp op) {
     Value few = region_.convert(sum_.summed, known_.roles);
     if (!few) return {};
-    llvm::ArrayRef<int64_t> shape = tensorType(few).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(few);
     const int64_t depth = ir::elementCount(shape.drop_front(rowRank_ + 1)),
                   columns = op.getType().getShape().back();
     Ints rows(shape.take_front(rowRank_ + 1));
@@ -120,8 +120,8 @@ class SumRaiser {
     if (!lhs || !rhs) return {};
     // The features of the one that has some.
     auto flat = [&](Value few) {
-      Ints shape(tensorType(few).getShape().take_front(rowRank_ + 1));
-      shape.push_back(ir::elementCount(tensorType(few).getShape().drop_front(rowRank_ + 1)));
+      Ints shape(shapeOf(few).take_front(rowRank_ + 1));
+      shape.push_back(ir::elementCount(shapeOf(few).drop_front(rowRank_ + 1)));
       return reshapeTo(few, shape);
     };
     // Batches in the rows' order.

@@ -32,17 +32,15 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
     llvm::SmallVector<int64_t> shape = llvm::to_vector(op.getType().getShape());
     bool splitsColumns = shape.empty() || shape.back() != columns;
     if (splitsColumns) {
-      llvm::ArrayRef<int64_t> leading = tensorType(flattened.getInput()).getShape().drop_back();
-      if (shape.size() <= leading.size() ||
-          tensorType(linear.getInput()).getShape().drop_back() == leading ||
+      llvm::ArrayRef<int64_t> leading = shapeOf(flattened.getInput()).drop_back();
+      if (shape.size() <= leading.size() || shapeOf(linear.getInput()).drop_back() == leading ||
           llvm::ArrayRef(shape).take_front(leading.size()) != leading ||
-          tensorType(flattened.getInput()).getShape().back() !=
-              tensorType(linear.getInput()).getShape().back()) {
+          shapeOf(flattened.getInput()).back() != shapeOf(linear.getInput()).back()) {
         return rewriter.notifyMatchFailure(op, "columns are split, and rows are not as they were");
       }
       shape.resize(leading.size() + 1);
     }
-    shape.back() = tensorType(linear.getInput()).getShape().back();
+    shape.back() = shapeOf(linear.getInput()).back();
     Value reshaped = ir::ReshapeOp::create(
         rewriter, op.getLoc(), tensorType(linear.getInput()).clone(shape), flattened.getInput());
     Value moved = ir::LinearOp::create(rewriter, linear.getLoc(), reshaped, linear.getWeight(),
@@ -95,7 +93,7 @@ struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
     if (merge) input = merge.getInput();
     auto transpose = input.getDefiningOp<ir::TransposeOp>();
     if (!transpose) return rewriter.notifyMatchFailure(op, "the input is not transposed");
-    llvm::ArrayRef<int64_t> leading = tensorType(op.getInput()).getShape().drop_back();
+    llvm::ArrayRef<int64_t> leading = shapeOf(op.getInput()).drop_back();
     llvm::ArrayRef<int64_t> from = transpose.getType().getShape();
     llvm::SmallVector<int64_t> permutation = llvm::to_vector(transpose.getPermutation());
     auto moves = [&](size_t d) { return permutation[d] != static_cast<int64_t>(d); };
@@ -110,8 +108,8 @@ struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
       return rewriter.notifyMatchFailure(op, "no transpose behind it moves them back");
     }
     llvm::SmallVector<int64_t> shape =
-        llvm::to_vector(tensorType(transpose.getInput()).getShape().take_front(leading.size()));
-    shape.push_back(tensorType(op.getInput()).getShape().back());
+        llvm::to_vector(shapeOf(transpose.getInput()).take_front(leading.size()));
+    shape.push_back(shapeOf(op.getInput()).back());
     permutation.resize(shape.size());
     input = transpose.getInput();
     if (merge) {
@@ -175,7 +173,7 @@ struct TransposeOfUnitDims : mlir::OpRewritePattern<ir::TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
-    llvm::ArrayRef<int64_t> from = tensorType(op.getInput()).getShape();
+    llvm::ArrayRef<int64_t> from = shapeOf(op.getInput());
     llvm::ArrayRef<int64_t> to = op.getType().getShape(), permutation = op.getPermutation();
     // Dimensions of size 1 where the result has them, the others around them as they were.
     llvm::SmallVector<int64_t> others, shape, placed(from.size());
@@ -275,7 +273,7 @@ bool swapsHeads(ir::TransposeOp op) {
 }
 
 Value swapHeads(PatternRewriter& rewriter, mlir::Location loc, Value value) {
-  llvm::SmallVector<int64_t> shape = llvm::to_vector(tensorType(value).getShape());
+  llvm::SmallVector<int64_t> shape = llvm::to_vector(shapeOf(value));
   std::swap(shape[1], shape[2]);
   // Where one of them is 1, no element moves.
   if (shape[1] == 1 || shape[2] == 1) {
@@ -407,7 +405,7 @@ struct TransposeBeforeBroadcast : mlir::OpRewritePattern<ir::TransposeOp> {
 
   LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
     auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast || tensorType(broadcast.getInput()).getRank() != broadcast.getType().getRank()) {
+    if (!broadcast || rankOf(broadcast.getInput()) != broadcast.getType().getRank()) {
       return rewriter.notifyMatchFailure(op, "nothing is repeated within its dimensions");
     }
     Value transposed =
@@ -440,7 +438,7 @@ struct UnitDimsBeforeBroadcast : mlir::OpRewritePattern<ir::ReshapeOp> {
 
   LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
     auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast || tensorType(broadcast.getInput()).getRank() != broadcast.getType().getRank()) {
+    if (!broadcast || rankOf(broadcast.getInput()) != broadcast.getType().getRank()) {
       return rewriter.notifyMatchFailure(op, "nothing is repeated within its dimensions");
     }
     auto kept = keptDims(broadcast.getType().getShape(), op.getType().getShape());

@@ -59,7 +59,7 @@ struct AbsorbBias : mlir::OpRewritePattern<ir::AddOp> {
     auto [product, bias] = *match;
     // [n], or with dimensions of size 1 before it.
     mlir::RankedTensorType type = tensorType(bias);
-    const int64_t columns = tensorType(product).getShape().back();
+    const int64_t columns = shapeOf(product).back();
     if (type.getRank() == 0 || type.getShape().back() != columns ||
         type.getNumElements() != columns || product.getType() != op.getType()) {
       return rewriter.notifyMatchFailure(op, "the other operand is no bias");
@@ -110,7 +110,7 @@ struct AbsorbSplitBias : mlir::OpRewritePattern<ir::AddOp> {
 // Whether this dimension is the last one, or becomes it in all that transposes, splits and slices
 // make of the value, at most `depth` behind each other.
 bool becomesLast(Value value, int64_t dim, int depth) {
-  if (dim + 1 == tensorType(value).getRank()) return true;
+  if (dim + 1 == rankOf(value)) return true;
   if (depth == 0 || value.use_empty()) return false;
   return llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
     std::optional<int64_t> moved = movedDim(user, dim);
@@ -182,7 +182,7 @@ struct ConvOfPatches : mlir::OpRewritePattern<ir::ConvOp> {
     }
     // [b, e.., o] → [b, o, e..].
     auto channelsFirst = [&](mlir::Operation* replaced, Value last) {
-      llvm::SmallVector<int64_t> permutation{0, tensorType(last).getRank() - 1};
+      llvm::SmallVector<int64_t> permutation{0, rankOf(last) - 1};
       for (int64_t d = 1; d < permutation[1]; ++d) permutation.push_back(d);
       rewriter.replaceOpWithNewOp<ir::TransposeOp>(replaced, last, permutation);
     };

@@ -28,7 +28,7 @@ struct MeanOfSum : mlir::OpRewritePattern<Op> {
     auto reshape = scaled->first.template getDefiningOp<ir::ReshapeOp>();
     Value reduced = reshape ? Value(reshape.getInput()) : scaled->first;
     auto sum = reduced.getDefiningOp<ir::ReduceSumOp>();
-    if (!sum || tensorType(sum.getInput()).getElementType() != op.getType().getElementType()) {
+    if (!sum || elementOf(sum.getInput()) != op.getType().getElementType()) {
       return rewriter.notifyMatchFailure(op, "no sum");
     }
     double count = 1;
@@ -53,7 +53,7 @@ struct KeptMean : mlir::OpRewritePattern<ir::ReshapeOp> {
   LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
     auto mean = op.getInput().getDefiningOp<ir::ReduceMeanOp>();
     if (!mean || mean.getKeepDims()) return rewriter.notifyMatchFailure(op, "no mean");
-    llvm::SmallVector<int64_t> kept(tensorType(mean.getInput()).getShape());
+    llvm::SmallVector<int64_t> kept(shapeOf(mean.getInput()));
     for (int64_t dim : mean.getDims()) kept[dim] = 1;
     if (op.getType().getShape() != llvm::ArrayRef<int64_t>(kept)) {
       return rewriter.notifyMatchFailure(op, "other dimensions");

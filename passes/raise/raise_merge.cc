@@ -17,11 +17,11 @@ using mlir::Value;
 Value matchRowMask(Value mask) {
   auto broadcast = mask.getDefiningOp<ir::BroadcastOp>();
   if (!broadcast) return Value();
-  llvm::ArrayRef<int64_t> from = tensorType(broadcast.getInput()).getShape();
-  llvm::ArrayRef<int64_t> to = tensorType(mask).getShape();
+  llvm::ArrayRef<int64_t> from = shapeOf(broadcast.getInput());
+  llvm::ArrayRef<int64_t> to = shapeOf(mask);
   if (from.size() != 3 || from[2] != 1 || from.take_front(2) != to.take_front(2)) return Value();
   auto reshape = broadcast.getInput().getDefiningOp<ir::ReshapeOp>();
-  if (!reshape || tensorType(reshape.getInput()).getShape() != to.take_front(2)) return Value();
+  if (!reshape || shapeOf(reshape.getInput()) != to.take_front(2)) return Value();
   return reshape.getInput();
 }
 

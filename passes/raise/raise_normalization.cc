@@ -20,10 +20,9 @@ using mlir::Value;
 
 // A vector that scales or shifts the last dimension of `value`: [n], or [1, .., n].
 bool isRowVector(Value vector, Value value) {
-  llvm::ArrayRef<int64_t> shape = tensorType(vector).getShape();
-  const size_t rank = tensorType(value).getRank();
-  return !shape.empty() && shape.size() <= rank &&
-         shape.back() == tensorType(value).getShape().back() &&
+  llvm::ArrayRef<int64_t> shape = shapeOf(vector);
+  const size_t rank = rankOf(value);
+  return !shape.empty() && shape.size() <= rank && shape.back() == shapeOf(value).back() &&
          tensorType(vector).getNumElements() == shape.back();
 }
 
@@ -51,9 +50,9 @@ std::optional<Normalized> matchRadicand(Value input, Value radicand) {
   Value square = matchLastMean(squares);
   if (!square) {
     auto sum = matchKeptReduction<ir::ReduceSumOp>(squares);
-    if (!sum || sum->second != tensorType(input).getRank() - 1) return std::nullopt;
+    if (!sum || sum->second != rankOf(input) - 1) return std::nullopt;
     square = sum->first;
-    count = static_cast<double>(tensorType(input).getShape().back());
+    count = static_cast<double>(shapeOf(input).back());
   }
   if (square.getType() != input.getType() || matchSquare(square) != input || !(count > 0) ||
       !isEpsilon(epsilon / count)) {
@@ -279,7 +278,7 @@ struct VarianceOfCentered : mlir::OpRewritePattern<ir::SubOp> {
     Value centered = centeredBefore(rewriter, op, x, mean);
     Value square = ir::MulOp::create(rewriter, op.getLoc(), centered, centered);
     rewriter.replaceOpWithNewOp<ir::ReduceMeanOp>(
-        op, square, llvm::ArrayRef<int64_t>{tensorType(x).getRank() - 1}, /*keepDims=*/true);
+        op, square, llvm::ArrayRef<int64_t>{rankOf(x) - 1}, /*keepDims=*/true);
     return success();
   }
 };

@@ -42,7 +42,7 @@ struct GatherInBlocks : mlir::OpRewritePattern<ir::GatherOp> {
 
   LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
     mlir::DenseElementsAttr constant;
-    Ints groups(tensorType(op.getIndices()).getShape());
+    Ints groups(shapeOf(op.getIndices()));
     if (op.getFirst() || op.getBatchDims() != 0 || groups.empty() ||
         !mlir::matchPattern(op.getIndices(), mlir::m_Constant(&constant)) ||
         !constant.getElementType().isInteger(64)) {
@@ -50,7 +50,7 @@ struct GatherInBlocks : mlir::OpRewritePattern<ir::GatherOp> {
     }
     const Ints indices = llvm::to_vector(constant.getValues<int64_t>());
     const auto dim = static_cast<int64_t>(op.getDim());
-    Ints shape(tensorType(op.getInput()).getShape());
+    Ints shape(shapeOf(op.getInput()));
     const int64_t blocks = equalBlocks(indices, groups[0], shape[dim]);
     if (blocks == 1) return rewriter.notifyMatchFailure(op, "it does not pick the same of blocks");
     if (blocks == shape[dim] && op.getType() == op.getInput().getType()) {
@@ -79,7 +79,7 @@ struct ConcatOfOne : mlir::OpRewritePattern<ir::ConcatOp> {
 
   LogicalResult matchAndRewrite(ir::ConcatOp op, PatternRewriter& rewriter) const override {
     Value input = op.getInputs().front();
-    Ints shape(tensorType(input).getShape());
+    Ints shape(shapeOf(input));
     const auto dim = static_cast<int64_t>(op.getDim());
     if (op.getInputs().size() == 1 || !llvm::all_equal(op.getInputs()) ||
         llvm::any_of(llvm::ArrayRef(shape).take_front(dim), [](int64_t n) { return n != 1; })) {

@@ -56,7 +56,7 @@ bool matchWritten(Value written, Step& step) {
 
 // Whether the factor multiplies rows of states, or all of them.
 bool isDecayOf(Value factor, Value state) {
-  llvm::ArrayRef<int64_t> sizes = tensorType(factor).getShape(), all = tensorType(state).getShape();
+  llvm::ArrayRef<int64_t> sizes = shapeOf(factor), all = shapeOf(state);
   if (sizes.size() > all.size() || (!sizes.empty() && sizes.back() != 1)) return false;
   return ir::broadcastsTo(sizes, all);
 }
@@ -180,7 +180,7 @@ void addLastRead(mlir::OpBuilder& builder, const Order& order, Loop& loop) {
 // Whether the state has a dimension of its own for the chunk, of size 1: the loop takes stretches
 // of one chunk along it.
 bool hasChunkDim(const Step& step) {
-  const int64_t dim = tensorType(step.state).getRank() - 3;
+  const int64_t dim = rankOf(step.state) - 3;
   if (dim < 0 || tensorType(step.state).getDimSize(dim) != 1) return false;
   return llvm::any_of(llvm::ArrayRef({step.values, step.readKeys}), [&](Value value) {
     auto slice = value.getDefiningOp<ir::SliceOp>();
@@ -228,13 +228,12 @@ class Scan {
     if (loop_.front().readsNegative) readKeys = create<ir::NegOp>(readKeys);
     Value writeKeys = stack([&](const Step& step) { return writeKeysOf(step); });
     const bool ofRows = llvm::any_of(loop_, [](const Step& step) {
-      return step.decay && tensorType(step.decay).getRank() > 1 &&
-             tensorType(step.decay).getShape().drop_back().back() != 1;
+      return step.decay && rankOf(step.decay) > 1 && shapeOf(step.decay).drop_back().back() != 1;
     });
     Value decays = stack([&](const Step& step) { return decayOf(step, ofRows); });
     Value initial = loop_.front().state;
     if (hasChunkDim_) {
-      Ints shape(tensorType(initial).getShape());
+      Ints shape(shapeOf(initial));
       shape.erase(shape.begin() + chunkDim());
       initial = create<ir::ReshapeOp>(tensorType(initial).clone(shape), initial);
     }
@@ -262,7 +261,7 @@ class Scan {
     return Op::create(rewriter_, loc_, std::forward<Args>(args)...);
   }
 
-  int64_t stateDim() const { return tensorType(loop_.front().state).getRank() - 2; }
+  int64_t stateDim() const { return rankOf(loop_.front().state) - 2; }
   // Of what is scanned.
   int64_t chunkDim() const { return hasChunkDim_ ? stateDim() - 1 : stateDim(); }
 
@@ -272,7 +271,7 @@ class Scan {
     for (const Step& step : loop_) {
       pieces.push_back(of(step));
       if (hasChunkDim_) continue;
-      Ints shape(tensorType(pieces.back()).getShape());
+      Ints shape(shapeOf(pieces.back()));
       shape.insert(shape.begin() + chunkDim(), 1);
       pieces.back() = create<ir::ReshapeOp>(tensorType(pieces.back()).clone(shape), pieces.back());
     }
@@ -290,7 +289,7 @@ class Scan {
 
   // [b.., k, 1], or [b.., 1, 1].
   Value decayOf(const Step& step, bool ofRows) {
-    Ints shape(tensorType(step.state).getShape());
+    Ints shape(shapeOf(step.state));
     shape.back() = 1;
     if (!ofRows) shape[stateDim()] = 1;
     auto type = tensorType(step.state).clone(shape);

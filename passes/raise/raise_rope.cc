@@ -19,8 +19,6 @@ enum class Pairing { kHalves, kNeighbours };
 
 using Shape = llvm::SmallVector<int64_t>;
 
-Shape shapeOf(Value value) { return Shape(tensorType(value).getShape()); }
-
 // `source` in another shape, of which there need not be a value: its elements in their order.
 struct Reshaped {
   Value source;
@@ -31,7 +29,7 @@ struct Reshaped {
   }
   bool is(Value value) const {
     auto reshape = value.getDefiningOp<ir::ReshapeOp>();
-    return shapeOf(value) == shape &&
+    return shapeOf(value) == llvm::ArrayRef(shape) &&
            (value == source || (reshape && reshape.getInput() == source));
   }
 };
@@ -47,7 +45,7 @@ struct PairPart {
 Value withoutUnitDim(Value value) {
   auto reshape = value.getDefiningOp<ir::ReshapeOp>();
   if (!reshape) return value;
-  llvm::SmallVector<int64_t> less = llvm::to_vector(tensorType(reshape.getInput()).getShape());
+  llvm::SmallVector<int64_t> less = llvm::to_vector(shapeOf(reshape.getInput()));
   llvm::SmallVector<int64_t> more = llvm::to_vector(reshape.getType().getShape());
   if (less.size() > more.size()) std::swap(less, more);
   for (size_t back : {1, 2}) {
@@ -61,7 +59,7 @@ Value withoutUnitDim(Value value) {
 
 // Whether the slice takes all of each dimension but `dim`.
 bool slicesOnly(ir::SliceOp slice, int64_t dim) {
-  llvm::ArrayRef<int64_t> shape = tensorType(slice.getInput()).getShape();
+  llvm::ArrayRef<int64_t> shape = shapeOf(slice.getInput());
   for (auto [d, size] : llvm::enumerate(shape)) {
     if (static_cast<int64_t>(d) == dim) continue;
     if (slice.getStarts()[d] != 0 || slice.getType().getDimSize(d) != size) return false;
@@ -83,7 +81,7 @@ std::optional<PairPart> matchOneOfTwo(Value value) {
   auto gather = value.getDefiningOp<ir::GatherOp>();
   if (!slice && !gather) return std::nullopt;
   Value input = slice ? slice.getInput() : gather.getInput();
-  const Shape shape = shapeOf(input);
+  const Shape shape(shapeOf(input));
   const int64_t rank = shape.size();
   for (int64_t dim : {rank - 1, rank - 2}) {
     if (rank < 2 || shape[dim] != 2) continue;
@@ -107,7 +105,7 @@ std::optional<PairPart> matchPairPart(Value value) {
   // A half or every other element.
   auto slice = value.getDefiningOp<ir::SliceOp>();
   if (!slice) return std::nullopt;
-  const Shape shape = shapeOf(slice.getInput());
+  const Shape shape(shapeOf(slice.getInput()));
   int64_t rank = shape.size(), last = rank - 1;
   if (rank < 1 || shape[last] % 2 != 0 || !slicesOnly(slice, last) ||
       slice.getType().getDimSize(last) != shape[last] / 2) {
@@ -142,7 +140,7 @@ std::optional<JoinedPairs> matchJoinedPairs(Value value) {
   if (first.getType() != second.getType()) return std::nullopt;
   if (!reshape) {
     if (dim != rank - 1) return std::nullopt;
-    return JoinedPairs{first, second, Pairing::kHalves, shapeOf(value)};
+    return JoinedPairs{first, second, Pairing::kHalves, Shape(shapeOf(value))};
   }
   // Stacked, then flattened.
   llvm::ArrayRef<int64_t> shape = concat.getType().getShape();
@@ -176,7 +174,7 @@ bool isAngleTable(Value table, int64_t rank, int64_t columns) {
 
 LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value cos,
                             Value sin, Pairing pairing) {
-  int64_t rank = tensorType(x).getRank();
+  int64_t rank = rankOf(x);
   Value rope =
       ir::RopeOp::create(rewriter, op->getLoc(), x, expandRank(rewriter, op->getLoc(), cos, rank),
                          expandRank(rewriter, op->getLoc(), sin, rank), /*inverse=*/false,
@@ -255,7 +253,7 @@ struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
     // The parts have the rank of the whole, so tables are aligned alike.
     const auto rank = static_cast<int64_t>(whole.shape.size());
     const int64_t half = whole.shape.back() / 2;
-    if (whole.shape != joined->shape || tensorType(sub).getRank() != rank ||
+    if (whole.shape != joined->shape || rankOf(sub) != rank ||
         !isAngleTable(cos1->table, rank, half) || !isAngleTable(sin1->table, rank, half) ||
         dependsOnParameter(cos1->table) || dependsOnParameter(sin1->table)) {
       return rewriter.notifyMatchFailure(op, "no tables of angles");

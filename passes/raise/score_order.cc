@@ -86,7 +86,7 @@ class ScoreChain {
       mlir::Operation* op = value.getDefiningOp();
       const size_t main = *mainOperand(op);
       for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-        llvm::ArrayRef<int64_t> shape = tensorType(operand).getShape();
+        llvm::ArrayRef<int64_t> shape = shapeOf(operand);
         if (i == main || shape.size() < 2) continue;
         const bool hasLast = shape[shape.size() - 2] != 1;
         const bool hasFirst = shape.size() > 2 && shape[shape.size() - 3] != 1;
@@ -95,7 +95,7 @@ class ScoreChain {
       }
       value = op->getOperand(main);
     }
-    llvm::ArrayRef<int64_t> shape = tensorType(scores).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(scores);
     const bool moreFirst = shape[shape.size() - 3] > shape[shape.size() - 2];
     return !last && (first || moreFirst);
   }
@@ -144,7 +144,7 @@ class ScoreChain {
     if (type.getNumElements() == 1) return value;
     mlir::Location loc = value.getLoc();
     value = expandRank(rewriter, loc, value, permutation.size());
-    llvm::ArrayRef<int64_t> from = tensorType(value).getShape();
+    llvm::ArrayRef<int64_t> from = shapeOf(value);
     llvm::SmallVector<int64_t> to, others;
     for (int64_t d : permutation) {
       to.push_back(from[d]);

@@ -29,7 +29,7 @@ bool readsTheSame(const Series& series) {
 // The slice that is as far behind `now` as that is behind `before`, without a gap.
 Value sliceBehind(mlir::OpBuilder& builder, ir::SliceOp before, ir::SliceOp now) {
   llvm::SmallVector<int64_t> starts(now.getStarts()), limits(now.getLimits());
-  llvm::ArrayRef<int64_t> sizes = tensorType(now.getInput()).getShape();
+  llvm::ArrayRef<int64_t> sizes = shapeOf(now.getInput());
   for (size_t dim = 0; dim < starts.size(); ++dim) {
     const int64_t step = now.getStarts()[dim] - before.getStarts()[dim];
     if (step != 0 && step != limits[dim] - starts[dim]) return Value();

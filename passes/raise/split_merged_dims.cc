@@ -61,7 +61,7 @@ bool isSplit(llvm::ArrayRef<int64_t> part) { return part.size() > 1 && ir::eleme
 llvm::SmallVector<Parts> broadcastParts(mlir::Operation* op, const Parts& parts) {
   llvm::SmallVector<Parts> operands;
   for (Value operand : op->getOperands()) {
-    llvm::ArrayRef<int64_t> shape = tensorType(operand).getShape();
+    llvm::ArrayRef<int64_t> shape = shapeOf(operand);
     Parts& own = operands.emplace_back(parts.end() - shape.size(), parts.end());
     for (auto [size, part] : llvm::zip_equal(shape, own)) {
       if (size == 1) part.assign(part.size(), 1);

@@ -21,7 +21,7 @@ std::optional<Stack> StackBuilder::transpose(const Stack& stack,
 }
 
 Value StackBuilder::repeat(Value value, int64_t count, StackingPlace place) {
-  Shape shape(tensorType(value).getShape());
+  Shape shape(shapeOf(value));
   const Shape whole = StackedShape{shape, count, 1}.at(place);
   shape[place.dim] /= place.within;
   shape.insert(shape.begin() + place.dim, {place.within, 1});
@@ -39,7 +39,7 @@ Value StackBuilder::stretchOf(Value value, int64_t dim, int64_t start, int64_t s
 }
 
 Value StackBuilder::stackConstants(llvm::ArrayRef<Value> constants) {
-  Shape shape(tensorType(constants.front()).getShape());
+  Shape shape(shapeOf(constants.front()));
   shape.insert(shape.begin(), 1);
   llvm::SmallVector<Value> rows;
   for (Value constant : constants) {

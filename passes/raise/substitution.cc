@@ -18,7 +18,6 @@ using mlir::Operation;
 using mlir::Value;
 using Element = SubstitutionTerms::Element;
 using Ints = llvm::SmallVector<int64_t>;
-using ir::shapeOf;
 
 // What a value has of a base: dimensions that number the base's matrices, and between them others,
 // along which elements of one matrix lie.

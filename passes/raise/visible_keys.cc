@@ -16,7 +16,7 @@ Value withoutRepetition(Value value) {
     }
     auto reshape = value.getDefiningOp<ir::ReshapeOp>();
     if (!reshape) return value;
-    llvm::ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
+    llvm::ArrayRef<int64_t> from = shapeOf(reshape.getInput());
     llvm::ArrayRef<int64_t> to = reshape.getType().getShape();
     auto leading = [](llvm::ArrayRef<int64_t> shape) {
       return shape.drop_while([](int64_t size) { return size == 1; });
@@ -129,7 +129,7 @@ bool VisibleKeys::addComparison(Value value, bool keepsWhereTrue) {
   if (!lhs || !rhs) return false;
 
   // lhs - rhs as byQuery * i + byKey * j + constant.
-  int64_t rank = tensorType(value).getRank(), byQuery = 0, byKey = 0;
+  int64_t rank = rankOf(value), byQuery = 0, byKey = 0;
   for (auto [index, sign] : {std::pair(&*lhs, 1), std::pair(&*rhs, -1)}) {
     int64_t own = index->coefficients.size();
     for (auto [d, coefficient] : llvm::enumerate(index->coefficients)) {

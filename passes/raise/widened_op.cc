@@ -219,7 +219,7 @@ std::optional<llvm::SmallVector<std::optional<Stack>>> widen(
     for (auto [i, result] : llvm::enumerate(piece->getResults())) {
       std::optional<StackingPlace> place = widening.placeIn(rule.results[i], way);
       if (!place) continue;
-      StackedShape shape{Shape(tensorType(result).getShape()), count, 1};
+      StackedShape shape{Shape(shapeOf(result)), count, 1};
       shape.outer = shape.outerAt(*place);
       results[i] = Stack{op->getResult(i), std::move(shape)};
     }

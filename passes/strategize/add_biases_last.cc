@@ -21,8 +21,8 @@ using mlir::Value;
 Value withoutScale(Value value) {
   auto scale = value.getDefiningOp<ir::MulOp>();
   if (!scale) return value;
-  if (ir::tensorType(scale.getRhs()).getRank() == 0) return scale.getLhs();
-  return ir::tensorType(scale.getLhs()).getRank() == 0 ? scale.getRhs() : value;
+  if (ir::rankOf(scale.getRhs()) == 0) return scale.getLhs();
+  return ir::rankOf(scale.getLhs()) == 0 ? scale.getRhs() : value;
 }
 
 class BiasMover {

@@ -38,8 +38,7 @@ struct Place {
 // The first of the dimensions that a reshape splits the place into. Nothing where it joins it with
 // others.
 std::optional<Place> behindReshape(ir::ReshapeOp reshape, Place place) {
-  llvm::ArrayRef<int64_t> from = ir::tensorType(reshape.getInput()).getShape(),
-                          to = reshape.getType().getShape();
+  llvm::ArrayRef<int64_t> from = ir::shapeOf(reshape.getInput()), to = reshape.getType().getShape();
   int64_t before = 1, size = from[place.dim];
   for (int64_t outer : from.take_front(place.dim)) before *= outer;
   int64_t dim = 0, rank = static_cast<int64_t>(to.size()), product = 1;
@@ -295,7 +294,7 @@ class ProductCutter {
     if (!values_.parameters.contains(value) || shardingOf(strategy_, nameOf(value))) {
       return std::nullopt;
     }
-    for (int64_t dim = 0; dim < ir::tensorType(value).getRank(); ++dim) {
+    for (int64_t dim = 0; dim < ir::rankOf(value); ++dim) {
       SlicedParameter sliced{value, dim, {}, {}, {}};
       llvm::SmallVector<std::pair<Operation*, Place>> path;
       if (!findTaken(value, {dim, 1}, path, sliced.taken)) continue;
@@ -320,14 +319,13 @@ class ProductCutter {
   bool isPointwiseOfProducts(Operation* op, const llvm::DenseSet<Operation*>& known) const {
     if (!op->hasTrait<ir::Pointwise>() || op->getNumResults() != 1) return false;
     if (isForAllColumns(op->getResult(0))) return false;
-    llvm::ArrayRef<int64_t> shape = ir::tensorType(op->getResult(0)).getShape();
+    llvm::ArrayRef<int64_t> shape = ir::shapeOf(op->getResult(0));
     bool hasProduct = false;
     for (Value operand : op->getOperands()) {
       if (isForAllColumns(operand)) continue;
       hasProduct = true;
       Operation* before = operand.getDefiningOp();
-      if (!before || ir::tensorType(operand).getShape() != shape || !operand.hasOneUse())
-        return false;
+      if (!before || ir::shapeOf(operand) != shape || !operand.hasOneUse()) return false;
       if (auto linear = llvm::dyn_cast<ir::LinearOp>(before)) {
         if (!isOwn(linear.getWeight()) || !mayCut(linear.getBias()) || !isSplit(linear)) {
           return false;
@@ -340,7 +338,7 @@ class ProductCutter {
   }
 
   static bool isForAllColumns(Value value) {
-    llvm::ArrayRef<int64_t> shape = ir::tensorType(value).getShape();
+    llvm::ArrayRef<int64_t> shape = ir::shapeOf(value);
     return shape.empty() || shape.back() == 1;
   }
 
@@ -359,7 +357,7 @@ class ProductCutter {
   }
 
   bool slicePointwise(Value whole) {
-    const int64_t last = ir::tensorType(whole).getRank() - 1;
+    const int64_t last = ir::rankOf(whole) - 1;
     llvm::SmallVector<Taken> taken;
     llvm::SmallVector<std::pair<Operation*, Place>> path;
     if (!findTaken(whole, {last, 1}, path, taken)) return false;

@@ -34,7 +34,7 @@ RankedTensorType withDim(RankedTensorType type, int64_t dim, int64_t size) {
 // The first `size` elements along a dimension.
 Value firstAlong(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
                  int64_t size) {
-  llvm::SmallVector<int64_t> starts(ir::tensorType(value).getRank(), 0), strides(starts.size(), 1);
+  llvm::SmallVector<int64_t> starts(ir::rankOf(value), 0), strides(starts.size(), 1);
   llvm::SmallVector<int64_t> limits(withDim(ir::tensorType(value), dim, size).getShape());
   return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
 }
@@ -184,8 +184,7 @@ class VocabularyPadder {
 
   // The values with -inf behind the true classes, the last dimension.
   static Value cutOff(mlir::OpBuilder& builder, mlir::Location loc, Value values, int64_t size) {
-    auto index =
-        RankedTensorType::get({ir::tensorType(values).getShape().back()}, builder.getI64Type());
+    auto index = RankedTensorType::get({ir::shapeOf(values).back()}, builder.getI64Type());
     Value iota = ir::IotaOp::create(builder, loc, index, 0);
     Value first = ir::ConstantOp::create(
         builder, loc, mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), size));
@@ -209,7 +208,7 @@ class VocabularyPadder {
   // The same op on more classes.
   static Value widened(mlir::OpBuilder& builder, Operation* op, Value wide) {
     RankedTensorType type = ir::tensorType(op->getResult(0));
-    const int64_t padded = ir::tensorType(wide).getShape().back();
+    const int64_t padded = ir::shapeOf(wide).back();
     type = withDim(type, type.getRank() - 1, padded);
     if (llvm::isa<ir::ReshapeOp>(op)) return ir::reshapeTo(builder, op->getLoc(), wide, type);
     if (auto slice = llvm::dyn_cast<ir::SliceOp>(op)) {
@@ -247,7 +246,7 @@ class VocabularyPadder {
     for (auto [old, value] : llvm::reverse(wides)) {
       builder.setInsertionPointAfter(old);
       if (!old->use_empty()) {
-        const int64_t last = ir::tensorType(value).getRank() - 1;
+        const int64_t last = ir::rankOf(value) - 1;
         old->getResult(0).replaceAllUsesWith(
             firstAlong(builder, old->getLoc(), value, last, padding.size));
       }

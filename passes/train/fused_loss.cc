@@ -153,8 +153,7 @@ LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
               ir::AddOp::create(builder, loc, sums.count, piece.getTokenCount())};
     }
   }
-  auto indices =
-      RankedTensorType::get(rows.getShape(), ir::tensorType(predictions.front()).getElementType());
+  auto indices = RankedTensorType::get(rows.getShape(), ir::elementOf(predictions.front()));
   LossAndPredictions made{sums, joinPieces(builder, loc, predictions, indices)};
   layer->replaceLoss(sums);
   return made;

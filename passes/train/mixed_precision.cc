@@ -29,8 +29,8 @@ enum class Source {
   kActivation,  // an input, or computed of one; a row of a parameter that an input picks
 };
 
-bool isFloat(Value value) { return isa<FloatType>(ir::tensorType(value).getElementType()); }
-bool isWide(Value value) { return ir::tensorType(value).getElementType().isF32(); }
+bool isFloat(Value value) { return isa<FloatType>(ir::elementOf(value)); }
+bool isWide(Value value) { return ir::elementOf(value).isF32(); }
 
 // The constant in another float type; what is finite stays so.
 DenseElementsAttr convert(DenseElementsAttr constant, FloatType to) {

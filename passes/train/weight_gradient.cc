@@ -23,7 +23,7 @@ bool passesWidth(Operation* op) {
 
 // `uses` are those of the gradient that its change is for.
 Value changeOrCast(OpBuilder& builder, Value gradient, Type elementType, unsigned uses) {
-  if (ir::tensorType(gradient).getElementType() == elementType) return gradient;
+  if (ir::elementOf(gradient) == elementType) return gradient;
   RankedTensorType type = ir::tensorType(gradient).clone(elementType);
   Operation* producer = gradient.getDefiningOp();
   // A value of the forward is not to be changed.
@@ -39,9 +39,7 @@ Value changeOrCast(OpBuilder& builder, Value gradient, Type elementType, unsigne
     if (cast && cast.getInput().getType() == type) return cast.getInput();
     if (passesWidth(producer)) {
       for (mlir::OpOperand& operand : producer->getOpOperands()) {
-        if (ir::tensorType(operand.get()).getElementType() !=
-            ir::tensorType(gradient).getElementType())
-          continue;
+        if (ir::elementOf(operand.get()) != ir::elementOf(gradient)) continue;
         operand.set(changeOrCast(builder, operand.get(), elementType, 1));
       }
       gradient.setType(type);

@@ -22,7 +22,7 @@ LogicalResult checkOperands(const InferenceContext& context, Value input, Value 
   llvm::ArrayRef<int64_t> shape = oriel::ir::shapeOf(input);
   if (shape.empty()) return context.refuse("expects an input with channels, got a scalar");
   if (failed(context.expectShape("alpha", alpha, {shape.back()}))) return failure();
-  return context.expectElementType("alpha", alpha, oriel::ir::tensorType(input).getElementType());
+  return context.expectElementType("alpha", alpha, oriel::ir::elementOf(input));
 }
 
 }  // namespace
