@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "runtime/base/folder_testing.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/train/tensorboard.pb.h"
 
