@@ -238,8 +238,9 @@ TEST_F(OrielRunTest, FirstOpWithANanIsNamed) {
               ContainsRegex("step 1: rank 0, segment forward, instruction [0-9]+ \\(linear\\): the "
                             "result is the first with a NaN: element [0-9]+ of .*from onnx node "
                             "/linear/Gemm.*the microbatch's samples"));
-  // Without, training goes on.
-  Run(Training(1, "unchecked", {"--steps", "2"}));
+  EXPECT_THAT(Fail(Training(1, "unchecked", {"--steps", "2"})),
+              ContainsRegex("the loss of step 1 is not finite.*--check-nan"));
+  Run(Training(1, "allowed", {"--steps", "2", "--allow-nan"}));
 }
 
 TEST_F(OrielRunTest, PlanForAnotherDevice) {
