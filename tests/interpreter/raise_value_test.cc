@@ -32,6 +32,8 @@ using mlir::func::FuncOp;
 
 // Relative to max(1, |expected|): sums in another order, in f32.
 constexpr double kTolerance = 1e-5;
+// Gradients' sums cancel more, by how much depends on the width of the processor's vectors.
+constexpr double kGradientTolerance = 5e-5;
 
 mlir::MLIRContext& Context() {
   static auto* context = [] {
@@ -195,7 +197,7 @@ TEST_P(RaiseValue, IsKept) {
       ++raised_gradients;
       const double norm = Norm(*before);
       if (std::isnan(norm)) continue;
-      EXPECT_LE(Distance(*after, *before), kTolerance * std::max(1.0, norm))
+      EXPECT_LE(Distance(*after, *before), kGradientTolerance * std::max(1.0, norm))
           << "cotangent of argument " << argument;
     }
     EXPECT_EQ(raised_gradients > 0, gradients > 0) << "no cotangent is left";
