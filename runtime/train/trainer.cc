@@ -47,6 +47,7 @@ class Trainer {
   absl::StatusOr<StepMetrics> Step(int64_t step);
   absl::Status RunSchedule(const Batch& batch, int64_t step, double rate);
   absl::Status BeforeUpdate(int64_t step, double rate);
+  void Warn(const std::string& what);
   absl::Status Report(const StepMetrics& metrics);
   absl::Status CheckFinite(const StepMetrics& metrics);
   absl::Status Save();
@@ -240,18 +241,20 @@ absl::Status Trainer::BeforeUpdate(int64_t step, double rate) {
   return DumpGradients(*context_.plan, *context_.executor, context_.world, options_.dump_gradients);
 }
 
+void Trainer::Warn(const std::string& what) {
+  progress_line_.Clear();
+  std::fprintf(stderr, "oriel-run: warning: %s\n", what.c_str());
+}
+
 absl::Status Trainer::Report(const StepMetrics& metrics) {
   if (!context_.is_first()) return absl::OkStatus();
   progress_line_.Update(metrics);
   if (metrics.loss == 0 && metrics.grad_norm == 0. && layout_.labels() != nullptr &&
       !warned_of_zero_) {
     warned_of_zero_ = true;
-    progress_line_.Clear();
-    std::fprintf(
-        stderr,
-        "oriel-run: warning: the loss of step %lld is exactly 0, as of a batch of which no "
-        "label counts: are all of them the recipe's loss.ignore_index?\n",
-        static_cast<long long>(metrics.step));
+    Warn(absl::StrCat("the loss of step ", metrics.step,
+                      " is exactly 0, as of a batch of which no label counts: are all of them the "
+                      "recipe's loss.ignore_index?"));
   }
   if (metrics_) ORIEL_RETURN_IF_ERROR(metrics_->Write(metrics));
   return options_.events == nullptr ? absl::OkStatus()
@@ -268,10 +271,7 @@ absl::Status Trainer::CheckFinite(const StepMetrics& metrics) {
       " of step ", metrics.step, " is not finite");
   constexpr char kRemedy[] = "--check-nan names the first op that makes what is not a number";
   if (options_.allow_nan || (!bad_norm && !std::isnan(metrics.loss))) {
-    if (context_.is_first() && !warned_) {
-      progress_line_.Clear();
-      std::fprintf(stderr, "oriel-run: warning: %s; %s\n", what.c_str(), kRemedy);
-    }
+    if (context_.is_first() && !warned_) Warn(absl::StrCat(what, "; ", kRemedy));
     warned_ = true;
     return absl::OkStatus();
   }
@@ -300,11 +300,8 @@ absl::Status Trainer::Save() {
   if (options_.keep == 0 || !context_.is_first()) return absl::OkStatus();
   const absl::Status removed =
       RemoveOldCheckpoints(options_.save_dir, progress_.step, options_.keep);
-  if (!removed.ok()) {  // the run is not lost for it
-    progress_line_.Clear();
-    std::fprintf(stderr, "oriel-run: warning: --keep: %s\n",
-                 std::string(removed.message()).c_str());
-  }
+  // The run is not lost for it.
+  if (!removed.ok()) Warn(absl::StrCat("--keep: ", removed.message()));
   return absl::OkStatus();
 }
 
