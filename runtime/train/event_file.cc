@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -42,18 +41,11 @@ tensorboard::Event EventOf(int64_t step) {
 }  // namespace
 
 uint32_t Crc32c(std::string_view bytes) {
-  static const auto* const table = [] {
-    auto* made = new std::array<uint32_t, 256>;
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t rest = i;
-      for (int bit = 0; bit < 8; ++bit) rest = (rest >> 1) ^ ((rest & 1) != 0 ? 0x82f63b78u : 0);
-      (*made)[i] = rest;
-    }
-    return made;
-  }();
+  // Bit by bit: events are few, and short.
   uint32_t crc = ~uint32_t{0};
   for (const char byte : bytes) {
-    crc = (crc >> 8) ^ (*table)[(crc ^ static_cast<unsigned char>(byte)) & 0xff];
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
   }
   return ~crc;
 }

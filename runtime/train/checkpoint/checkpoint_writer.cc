@@ -221,7 +221,6 @@ absl::Status RemoveOldCheckpoints(const std::string& save_dir, int64_t step, int
        old = checkpoints.erase(old)) {
     // So that one that is only half removed is not taken for a checkpoint.
     const std::string temporary = UnfinishedPath(save_dir, old->first);
-    RemoveFolder(temporary);
     if (rename(old->second.c_str(), temporary.c_str()) != 0) {
       return ErrnoError(old->second, "remove", errno);
     }
