@@ -32,7 +32,7 @@ using mlir::func::FuncOp;
 
 // Relative to max(1, |expected|): sums in another order, in f32.
 constexpr double kTolerance = 1e-5;
-// Gradients' sums cancel more, by how much depends on the width of the processor's vectors.
+// Gradients' sums cancel more, and are rounded otherwise on other processors.
 constexpr double kGradientTolerance = 5e-5;
 
 mlir::MLIRContext& Context() {
