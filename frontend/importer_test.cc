@@ -150,6 +150,24 @@ TEST(Importer, LocalFunctionsAreInlined) {
             "add");
 }
 
+// Also where another function calls it.
+TEST(Importer, LocalFunctionsHaveDefaultsOfAttributes) {
+  for (const char* called : {"scaled", "other"}) {
+    EXPECT_EQ(opsOf(std::string(R"(<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+      g (float[2] x) => (float[2] y) { y = local.)") +
+                    called + R"((x) }
+      <domain: "local", opset_import: ["" : 20]>
+      scaled <factor: float = 0.3> (a) => (b) {
+        c = Constant<value_float: float = @factor>()
+        b = Mul(a, c)
+      }
+      <domain: "local", opset_import: ["" : 20, "local" : 1]>
+      other (a) => (b) { b = local.scaled(a) })"),
+              "mul")
+        << called;
+  }
+}
+
 TEST(Importer, OpsDefinedByOthersAreInlined) {
   // Oriel has none of its own; ONNX defines it by a body, whose attributes have defaults.
   EXPECT_THAT(opsOf(modelText("g (float[2] x) => (float[2] y) { y = ThresholdedRelu(x) }")),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "frontend/error.h"
 #include "onnx/defs/schema.h"
@@ -93,14 +94,44 @@ void passOnMetadata(const Nodes& before, Nodes& after) {
   }
 }
 
+void addIfNotGiven(onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
+  const bool isGiven = llvm::any_of(
+      node.attribute(), [&](const auto& existing) { return existing.name() == attribute.name(); });
+  if (!isGiven) *node.add_attribute() = attribute;
+}
+
 // A body refers to attributes of the call; the inliner does not know their defaults.
 void addDefaultAttributes(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
-    bool given = llvm::any_of(node.attribute(),
-                              [&](const auto& existing) { return existing.name() == name; });
-    if (!given && !attribute.default_value.name().empty()) {
-      *node.add_attribute() = attribute.default_value;
+    if (!attribute.default_value.name().empty()) addIfNotGiven(node, attribute.default_value);
+  }
+}
+
+using LocalFunctions =
+    std::map<std::tuple<std::string, std::string, std::string>, onnx::FunctionProto>;
+
+// The same for calls of the model's own functions, and in graphs within `nodes`.
+void addDefaultAttributes(Nodes& nodes, const LocalFunctions& functions) {
+  for (onnx::NodeProto& node : nodes) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) {
+        addDefaultAttributes(*attribute.mutable_g()->mutable_node(), functions);
+      }
     }
+    auto called = functions.find({node.domain(), node.op_type(), node.overload()});
+    if (called == functions.end()) continue;
+    for (const auto& attribute : called->second.attribute_proto()) addIfNotGiven(node, attribute);
+  }
+}
+
+void addDefaultAttributes(onnx::ModelProto& model) {
+  LocalFunctions functions;
+  for (const auto& function : model.functions()) {
+    functions[{function.domain(), function.name(), function.overload()}] = function;
+  }
+  addDefaultAttributes(*model.mutable_graph()->mutable_node(), functions);
+  for (auto& function : *model.mutable_functions()) {
+    addDefaultAttributes(*function.mutable_node(), functions);
   }
 }
 
@@ -213,6 +244,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
   try {
     alignOwnDomains(*copy);
     if (copy->functions_size() > 0) {
+      addDefaultAttributes(*copy);
       inlineKeepingMetadata(*copy, [&] { onnx::inliner::InlineLocalFunctions(*copy, true); });
     }
     // A body may call functions. The depth is bounded in case one can't be inlined and stays.
