@@ -112,6 +112,14 @@ int64_t ranksWithParameter(const Grid& grid, mlir::Operation* op, llvm::StringRe
   return 1;
 }
 
+// Whose work it is a part of, where a program is not all, nor all of it has the axis.
+std::string withParameters(mlir::ModuleOp program, const Grid& grid, llvm::StringRef axis) {
+  std::string text = " % of the work with parameters";
+  if (!grid.modules.empty()) text += (" on meshes with " + axis).str();
+  if (program->getParentOp()) text += " in its stage";
+  return text;
+}
+
 }  // namespace
 
 void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positions& positions) {
@@ -137,13 +145,13 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
   if (2 * odd.share() > whole.share()) {
     odd.largest()->emitWarning("has ")
         << oddPositions << " positions, which cp = " << odd.ranksOfLargest()
-        << " does not divide, like " << odd.percent()
-        << " % of the work with parameters: each rank of cp does all of that. Choose another cp, "
+        << " does not divide, like " << odd.percent() << withParameters(module, grid, "cp")
+        << ": each rank of cp does all of that. Choose another cp, "
         << "or pad the sequence";
     return;
   }
   whole.largest()->emitWarning("has no positions that cp divides, as ")
-      << whole.percent() << " % of the work with parameters: each rank of cp does "
+      << whole.percent() << withParameters(module, grid, "cp") << ": each rank of cp does "
       << "all of that. A tower in front of the positions can have a mesh of its own "
       << "(`modules` of the strategy); several samples in one row of positions are apart with "
       << "`batch.micro: 1` for each data-parallel rank";
@@ -169,8 +177,8 @@ void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
   }
   if (work.share() <= kWorthIt) return;
   work.largest()->emitWarning("is not split over tp = ")
-      << work.ranksOfLargest() << ", as " << work.percent()
-      << " % of the work with parameters: each of the ranks does all of that, with " << whole.text()
+      << work.ranksOfLargest() << ", as " << work.percent() << withParameters(module, grid, "tp")
+      << ": each of the ranks does all of that, with " << whole.text()
       << ". `--explain-sharding` says why; a smaller tp and more dp may be faster";
 }
 
