@@ -4,11 +4,8 @@
 #include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/work.h"
 #include "ir/oriel/segment_roles.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
-#include "passes/strategize/name_pattern.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/positions.h"
@@ -16,8 +13,9 @@
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
+#include "passes/strategize/storage_groups.h"
 #include "passes/strategize/strategy_option.h"
-#include "passes/strategize/tensor_blocks.h"
+#include "passes/strategize/tensor_cuts.h"
 
 namespace oriel {
 
@@ -35,11 +33,20 @@ RankedTensorType typeOf(ir::ParameterOp parameter) {
   return llvm::cast<RankedTensorType>(parameter.getType());
 }
 
-// The dimension of a parameter that ranks of a tensor-parallel axis split, and which of them.
-struct UseCut {
-  int64_t dim;
-  RankRange range;
-};
+// Files have one optimizer state of a weight, so its parts are all trained, or none.
+LogicalResult checkParts(mlir::ModuleOp program) {
+  llvm::StringMap<bool> trained;  // by ONNX name
+  for (auto part : program.getOps<ir::ParameterOp>()) {
+    if (!partOf(part)) continue;
+    auto known = trained.try_emplace(part.getOnnxName(), part.getTrainable()).first;
+    if (known->second == part.getTrainable()) continue;
+    return part.emitError("of \"")
+           << part.getOnnxName() << "\", which is cut into parts, only some columns have a "
+           << "gradient; keep it whole: `shardings: [{parameters: \"" << part.getOnnxName()
+           << "\", tp: none}]` in the strategy";
+  }
+  return success();
+}
 
 class Annotator {
  public:
@@ -56,14 +63,12 @@ class Annotator {
     if (ir::segmentsOfKind(module_, "forward").empty()) {
       return module_.emitError("has no segment @forward: run the train phase first");
     }
-    if (failed(checkParts()) || failed(forceCuts())) return failure();
-    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
-      if (failed(findCuts(forward))) return failure();
-    }
+    if (failed(checkParts(module_))) return failure();
+    mlir::FailureOr<TensorCuts> cuts = findTensorCuts(module_, strategy_, grid_, explain_);
+    if (failed(cuts)) return failure();
+    cuts_ = *std::move(cuts);
     if (failed(refineGrid())) return failure();
-    warnOfUnsplit(module_, grid_, [&](const std::string& symbol) {
-      return cuts_.count(symbol) > 0 || forced_.count(symbol) > 0 || kept_.count(symbol) > 0;
-    });
+    warnOfUnsplit(module_, grid_, [&](const std::string& symbol) { return cuts_.isKnown(symbol); });
     if (contextSizes().empty()) return success();
     const auto ops = opsOfAllPositions(positions, module_);
     for (const std::string& module : modules()) refineContext(module, ops, warned);
@@ -81,71 +86,7 @@ class Annotator {
     return sizes;
   }
 
-  // Files have one optimizer state of a weight, so its parts are all trained, or none.
-  LogicalResult checkParts() {
-    llvm::StringMap<bool> trained;  // by ONNX name
-    for (auto part : module_.getOps<ir::ParameterOp>()) {
-      if (!partOf(part)) continue;
-      auto known = trained.try_emplace(part.getOnnxName(), part.getTrainable()).first;
-      if (known->second == part.getTrainable()) continue;
-      return part.emitError("of \"")
-             << part.getOnnxName() << "\", which is cut into parts, only some columns have a "
-             << "gradient; keep it whole: `shardings: [{parameters: \"" << part.getOnnxName()
-             << "\", tp: none}]` in the strategy";
-    }
-    return success();
-  }
-
-  // Ranks that shard what is stored of each module's parameters, by module.
-  std::map<std::string, int64_t> storageRanks() {
-    std::map<std::string, int64_t> ranks;
-    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      const std::string module = parameter.getModule().str();
-      ranks.try_emplace(module, grid_.sizeOf(grid_.zeroAxes(module)));
-    }
-    return ranks;
-  }
-
-  // Elements that a rank stores in pieces or would, of a module's parameters, if `ranks` shard
-  // those that they divide, and `fewer` of them the others.
-  double storedElements(llvm::StringRef module, int64_t ranks, int64_t fewer) {
-    double sum = 0;
-    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      // What is frozen has neither gradient nor state.
-      if (parameter.getModule() != module || (strategy_.zero < 3 && !parameter.getTrainable())) {
-        continue;
-      }
-      RankedTensorType type = typeOf(parameter);
-      llvm::SmallVector<int64_t> shape(type.getShape());
-      auto cut = cuts_.find(parameter.getSymName().str());
-      if (cut != cuts_.end()) shape[cut->second.dim] /= cut->second.range.size;
-      auto divide = [&](int64_t by) {
-        return llvm::any_of(shape, [&](int64_t size) { return size % by == 0; });
-      };
-      const int64_t pieces = divide(ranks) ? ranks : divide(fewer) ? fewer : 1;
-      sum += static_cast<double>(type.getNumElements()) / static_cast<double>(pieces);
-    }
-    return sum;
-  }
-
-  // The axis to cut for groups of neighbours, so many ranks that shard in each, and the size of its
-  // outer part: that of the samples, or inside of it that of the positions. None if groups would
-  // end within both.
-  std::optional<std::pair<std::string, int64_t>> cutOfGroups(const std::string& module,
-                                                             int64_t group) const {
-    const std::string data = grid_.dataStorageAxis(module).str();
-    const int64_t groups = grid_.sizeOf(grid_.zeroAxes(module)) / group;
-    const int64_t samples = grid_.meshAxisSize(data, module);
-    if (samples % groups == 0) return std::pair(data, groups);
-    if (groups % samples != 0) return std::nullopt;
-    return std::pair("cp", groups / samples);
-  }
-
-  void groupStorageRanks(const std::string& module, int64_t group) {
-    const auto [axis, outer] = *cutOfGroups(module, group);
-    // Modules whose groups don't nest keep what they have.
-    refine(&grid_, axis, {outer}, module);
-  }
+  StorageGrid storageGrid() { return {module_, &cuts_, &grid_}; }
 
   void annotateAll() {
     setGrid(module_, grid_);
@@ -193,153 +134,42 @@ class Annotator {
         << "heads that tp leaves a rank";
   }
 
-  int64_t tensorRanks(ir::ParameterOp parameter) const {
-    return grid_.meshAxisSize("tp", parameter.getModule());
-  }
-
-  // What the strategy says of parameters by name.
-  LogicalResult forceCuts() {
-    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      const Strategy::Sharding* forced = shardingOf(strategy_, parameter.getOnnxName().str());
-      if (!forced) continue;
-      std::string symbol = parameter.getSymName().str();
-      forced_.insert(symbol);
-      if (!forced->tp) continue;
-      int64_t dim = *forced->tp, ranks = tensorRanks(parameter);
-      RankedTensorType type = typeOf(parameter);
-      if (dim >= type.getRank()) {
-        return parameter.emitError("the strategy splits dimension ")
-               << dim << " of \"" << parameter.getOnnxName() << "\" over tp, which has "
-               << type.getRank() << " dimensions";
-      }
-      if (type.getDimSize(dim) % ranks != 0) {
-        return parameter.emitError("the strategy splits dimension ")
-               << dim << " of \"" << parameter.getOnnxName() << "\" over tp, but tp = " << ranks
-               << " does not divide its " << type.getDimSize(dim) << " elements";
-      }
-      if (ranks > 1) cuts_.try_emplace(symbol, UseCut{dim, {1, ranks}});
-    }
-    return success();
-  }
-
-  LogicalResult findCuts(mlir::func::FuncOp forward) {
-    TensorBlockOptions options;
-    options.ranks = [&](ir::ParameterOp parameter) {
-      bool whole =
-          forced_.count(parameter.getSymName().str()) && !cuts_.count(parameter.getSymName().str());
-      return whole ? 1 : tensorRanks(parameter);
-    };
-    options.dimension = [&](ir::ParameterOp parameter) -> std::optional<int64_t> {
-      auto forced = cuts_.find(parameter.getSymName().str());
-      if (forced == cuts_.end()) return std::nullopt;
-      return forced->second.dim;
-    };
-    options.module = [](ir::ParameterOp parameter) { return parameter.getModule().str(); };
-    std::vector<std::string> notes;
-    std::vector<TensorBlock> blocks =
-        findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
-    for (const std::string& note : notes) *explain_ << "strategize: " << note << '\n';
-    std::vector<const TensorBlock*> kept;
-    const double whole = shareOfIndivisible(blocks);
-    for (const TensorBlock& block : blocks) {
-      if (!block.indivisible.empty()) {
-        if (whole > kLittleWhole && !hasParts(block)) {
-          return reportIndivisible(block, blocks, whole);
-        }
-        kept.push_back(&block);
-        for (const TensorBlock::Cut& cut : block.cuts) {
-          kept_.insert(ir::ParameterOp(cut.parameter).getSymName().str());
-        }
-        continue;
-      }
-      for (const TensorBlock::Cut& cut : block.cuts) {
-        std::string symbol = ir::ParameterOp(cut.parameter).getSymName().str();
-        cuts_.try_emplace(symbol, UseCut{cut.dim, cut.range});
-      }
-    }
-    if (!kept.empty()) reportKept(*kept.front(), kept.size());
-    llvm::copy_if(blocks, std::back_inserter(blocks_),
-                  [](const TensorBlock& block) { return block.indivisible.empty(); });
-    return success();
-  }
-
-  // What would be cut are parts of a weight, which stays whole where it can't be: no error.
-  static bool hasParts(const TensorBlock& block) {
-    return llvm::any_of(block.cuts, [](const auto& cut) { return partOf(cut.parameter); });
-  }
-
-  // Of the parameters of meshes with tensor-parallel ranks, the share that these don't divide. With
-  // few, such as a router between two streams, it may stay whole on all ranks.
-  double shareOfIndivisible(llvm::ArrayRef<TensorBlock> blocks) {
-    auto elements = [](ir::ParameterOp parameter) {
-      return static_cast<double>(typeOf(parameter).getNumElements());
-    };
-    double whole = 0, all = 0;
-    for (const TensorBlock& block : blocks) {
-      if (block.indivisible.empty() || hasParts(block)) continue;
-      for (const TensorBlock::Cut& cut : block.cuts) whole += elements(cut.parameter);
-    }
-    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      if (tensorRanks(parameter) > 1) all += elements(parameter);
-    }
-    return all > 0 ? whole / all : 0;
-  }
-
-  void reportKept(const TensorBlock& block, size_t count) {
-    ir::ParameterOp parameter = block.cuts.front().parameter;
-    mlir::InFlightDiagnostic warning = block.reduction->emitWarning("tp = ");
-    warning << tensorRanks(parameter) << " does not divide the " << block.indivisible
-            << ", for which \"" << uniqueName(parameter)
-            << "\" would be split: each rank computes all of it";
-    if (count > 1) warning << ", and so in " << count - 1 << " more of such blocks";
-  }
-
-  // `blocks`: all, for a remedy that needs no second one; `share`: theirs.
-  LogicalResult reportIndivisible(const TensorBlock& block, const std::vector<TensorBlock>& blocks,
-                                  double share) const {
-    ir::ParameterOp parameter = block.cuts.front().parameter;
-    std::vector<std::string> names, rules;
-    for (const TensorBlock& other : blocks) {
-      if (other.indivisible.empty() || hasParts(other)) continue;
-      names.push_back(ir::ParameterOp(other.cuts.front().parameter).getOnnxName().str());
-    }
-    for (const std::string& name : names) {
-      std::string rule =
-          "{parameters: \"" + (names.size() > 1 ? inAllLayers(name) : name) + "\", tp: none}";
-      if (!llvm::is_contained(rules, rule)) rules.push_back(std::move(rule));
-    }
-    return block.reduction->emitError("tp = ")
-           << tensorRanks(parameter) << " does not divide the " << block.indivisible
-           << ", over which \"" << parameter.getOnnxName() << "\" of type " << typeOf(parameter)
-           << " would be split along dimension " << block.cuts.front().dim
-           << ", and such weights have " << llvm::formatv("{0:F1} %", 100 * share)
-           << " of the parameters, more than the " << llvm::formatv("{0:F0} %", 100 * kLittleWhole)
-           << " that stay whole unasked"
-           << ": choose another tp, or keep " << (names.size() > 1 ? "such weights" : "it")
-           << " whole by `shardings: [" << llvm::join(rules, ", ") << "]` in the strategy";
-  }
-
   // So that each range of ranks that cuts a parameter is made of whole atomic axes.
   LogicalResult refineGrid() {
     std::map<std::string, std::vector<int64_t>> outerSizes;  // by module
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      auto cut = cuts_.find(parameter.getSymName().str());
-      if (cut == cuts_.end()) continue;
+      const TensorCuts::Cut* cut = cuts_.of(parameter);
+      if (!cut) continue;
       std::vector<int64_t>& sizes = outerSizes[parameter.getModule().str()];
-      for (int64_t size :
-           {cut->second.range.outer, cut->second.range.outer * cut->second.range.size}) {
-        if (size > 1 && size < tensorRanks(parameter)) sizes.push_back(size);
+      const int64_t ranks = grid_.meshAxisSize("tp", parameter.getModule());
+      for (int64_t size : {cut->range.outer, cut->range.outer * cut->range.size}) {
+        if (size > 1 && size < ranks) sizes.push_back(size);
       }
     }
     for (const auto& [module, sizes] : outerSizes) {
       if (sizes.empty()) continue;
       std::optional<CutClash> clash = refine(&grid_, "tp", sizes, module);
       if (!clash) continue;
-      return module_.emitError("some layers need groups of ")
-             << clash->first << " tensor-parallel ranks and others of " << clash->second
-             << ", which do not nest: choose another tp";
+      mlir::InFlightDiagnostic error = module_.emitError("some layers need ")
+                                       << clash->first
+                                       << " groups of tensor-parallel ranks and others "
+                                       << clash->second << ", which do not nest: choose another tp";
+      for (const int64_t size : {clash->first, clash->second}) noteCutOf(size, module, error);
+      return error;
     }
     return success();
+  }
+
+  // Names the first parameter of the module that is cut at the borders of so many groups.
+  void noteCutOf(int64_t size, llvm::StringRef module, mlir::InFlightDiagnostic& error) {
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      const TensorCuts::Cut* cut = cuts_.of(parameter);
+      if (!cut || parameter.getModule() != module) continue;
+      if (cut->range.outer != size && cut->range.outer * cut->range.size != size) continue;
+      error.attachNote(parameter.getLoc())
+          << size << " groups, for \"" << uniqueName(parameter) << '"';
+      return;
+    }
   }
 
   // The atomic axes of a range of a module's tensor-parallel ranks.
@@ -356,9 +186,8 @@ class Annotator {
   // Every cut divides: forced ones, and those of blocks, have been checked.
   void annotate(ir::ParameterOp parameter, const AxisSizes& sizes) {
     Sharding use = Sharding::replicated(typeOf(parameter).getRank());
-    auto cut = cuts_.find(parameter.getSymName().str());
-    if (cut != cuts_.end()) {
-      use.dims[cut->second.dim] = axesOf(cut->second.range, parameter.getModule(), sizes);
+    if (const TensorCuts::Cut* cut = cuts_.of(parameter)) {
+      use.dims[cut->dim] = axesOf(cut->range, parameter.getModule(), sizes);
     }
     Sharding stored = storageOf(parameter, use, sizes);
     mlir::MLIRContext* context = module_.getContext();
@@ -396,7 +225,7 @@ class Annotator {
     mlir::Builder builder(module_.getContext());
     llvm::SmallVector<mlir::Attribute> types;
     std::set<const void*> seen;
-    for (const TensorBlock& block : blocks_) {
+    for (const TensorBlock& block : cuts_.blocks) {
       if (block.reduction->getNumResults() != 1) continue;
       auto type = ir::tensorType(block.reduction->getResult(0));
       if (type.getRank() < 2 || !seen.insert(type.getAsOpaquePointer()).second) continue;
@@ -419,50 +248,8 @@ class Annotator {
   const Strategy& strategy_;
   llvm::raw_ostream* explain_;
   Grid grid_;
-  std::set<std::string> forced_;        // parameters, by symbol
-  std::map<std::string, UseCut> cuts_;  // likewise
-  std::vector<TensorBlock> blocks_;
-  std::set<std::string> kept_;  // parameters of blocks that the ranks don't divide; that was said
+  TensorCuts cuts_;
 };
-
-// Where the ranks that shard don't divide all parameters (dp = 24 and sizes that 3 does not
-// divide), the group of neighbours that helps most shards the others, and the groups are copies.
-// The same on all grids with as many ranks, so that values travel between grids that are alike.
-void groupStorageRanks(std::vector<Annotator>& annotators) {
-  std::set<std::pair<std::string, int64_t>> meshes;
-  for (Annotator& annotator : annotators) {
-    for (const auto& mesh : annotator.storageRanks()) meshes.insert(mesh);
-  }
-  for (const auto& [module, ranks] : meshes) {
-    std::vector<Annotator*> own;
-    for (Annotator& annotator : annotators) {
-      const std::map<std::string, int64_t> all = annotator.storageRanks();
-      auto found = all.find(module);
-      if (found != all.end() && found->second == ranks) own.push_back(&annotator);
-    }
-    auto stored = [&](int64_t fewer) {
-      double sum = 0;
-      for (Annotator* annotator : own) sum += annotator->storedElements(module, ranks, fewer);
-      return sum;
-    };
-    // More groups make more, smaller collectives.
-    constexpr double kWorthIt = 0.95;
-    int64_t best = 1;
-    double least = kWorthIt * stored(1);
-    for (int64_t group = ranks / 2; group > 1; --group) {
-      const bool isPossible = ranks % group == 0 && llvm::all_of(own, [&](Annotator* annotator) {
-                                return annotator->cutOfGroups(module, group).has_value();
-                              });
-      if (!isPossible) continue;
-      const double now = stored(group);
-      if (now >= least) continue;
-      least = now;
-      best = group;
-    }
-    if (best == 1) continue;
-    for (Annotator* annotator : own) annotator->groupStorageRanks(module, best);
-  }
-}
 
 // Holds the strategy's patterns against the parameters of all programs.
 LogicalResult checkNames(mlir::ModuleOp module, const Strategy& strategy) {
@@ -565,7 +352,11 @@ struct Annotate : impl::AnnotateBase<Annotate> {
     for (Annotator& annotator : annotators) {
       if (failed(annotator.prepare(positions, warned))) return signalPassFailure();
     }
-    if (given->zero > 0) groupStorageRanks(annotators);
+    if (given->zero > 0) {
+      std::vector<StorageGrid> grids;
+      for (Annotator& annotator : annotators) grids.push_back(annotator.storageGrid());
+      groupStorageRanks(grids, given->zero);
+    }
     for (Annotator& annotator : annotators) annotator.annotateAll();
     // The stages of a pipeline have theirs already.
     if (programs.front() == module) setSchedule(module, accumulationSchedule(microbatches));

@@ -62,11 +62,24 @@ struct Candidate {
   }
 };
 
+// Those of ops that several traces meet, each made once.
+class RuleCache {
+ public:
+  const ShardingRule& of(Operation* op) {
+    std::unique_ptr<ShardingRule>& rule = rules_[op];
+    if (!rule) rule = std::make_unique<ShardingRule>(ruleOf(op));
+    return *rule;
+  }
+
+ private:
+  llvm::DenseMap<Operation*, std::unique_ptr<ShardingRule>> rules_;
+};
+
 // Follows the cut of one reduction's factor back to where it comes from.
 class BlockFinder {
  public:
-  BlockFinder(const SegmentValues& values, const TensorBlockOptions& options)
-      : values_(values), options_(options) {}
+  BlockFinder(const SegmentValues& values, const TensorBlockOptions& options, RuleCache& rules)
+      : values_(values), options_(options), rules_(rules) {}
 
   // None if the factor's pieces are not made of parameters' pieces; `why` says what is in the way.
   std::optional<Candidate> find(Operation* reduction, int factor, int64_t ranks, std::string& why) {
@@ -104,11 +117,7 @@ class BlockFinder {
     return false;
   }
 
-  const ShardingRule& rule(Operation* op) {
-    auto [it, isNew] = rules_.try_emplace(op);
-    if (isNew) it->second = std::make_unique<ShardingRule>(ruleOf(op));
-    return *it->second;
-  }
+  const ShardingRule& rule(Operation* op) { return rules_.of(op); }
 
   void setIndivisible(int64_t size, Operation* op) {
     if (!block_.indivisible.empty()) return;
@@ -325,6 +334,7 @@ class BlockFinder {
 
   const SegmentValues& values_;
   const TensorBlockOptions& options_;
+  RuleCache& rules_;
   int64_t ranks_ = 1;
   TensorBlock block_;
   std::string why_;
@@ -342,7 +352,6 @@ class BlockFinder {
   std::vector<std::pair<Operation*, int>> assigned_;
   std::vector<std::pair<Value, int64_t>> tracedInOrder_;
   std::set<std::pair<Value, int64_t>, Less> taken_;  // small activations whose trace ended nowhere
-  llvm::DenseMap<Operation*, std::unique_ptr<ShardingRule>> rules_;
 };
 
 bool isReduced(const ShardingRule& rule, int factor) {
@@ -532,15 +541,16 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
   // In the order of preference: what splits by itself, together with others, in steps.
   std::vector<BlockChoice::Alternatives> all, together, bySteps;
   std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
+  RuleCache rules;
   for (Operation& op : forward.getBody().front()) {
-    ShardingRule rule = ruleOf(&op);
+    const ShardingRule& rule = rules.of(&op);
     for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
       if (!isReduced(rule, factor)) continue;
       BlockChoice::Alternatives alternatives{&op, {}};
       for (int64_t ranks : counts) {
         std::string why;
         std::optional<Candidate> candidate =
-            BlockFinder(values, options).find(&op, factor, ranks, why);
+            BlockFinder(values, options, rules).find(&op, factor, ranks, why);
         if (candidate) {
           alternatives.candidates.push_back(*std::move(candidate));
         } else if (!why.empty()) {

@@ -2,7 +2,9 @@
 
 // Two key heads in one layer and three in another: six ranks are three groups of two here, and two
 // groups of three there.
-// CHECK: error: some layers need groups of 2 tensor-parallel ranks and others of 3, which do not nest: choose another tp
+// CHECK: error: some layers need 2 groups of tensor-parallel ranks and others 3, which do not nest: choose another tp
+// CHECK: note: 2 groups, for "key.0"
+// CHECK: note: 3 groups, for "key.1"
 module {
   oriel.parameter @p0 {onnx_name = "query.0", type = tensor<8x24xf32>}
   oriel.parameter @p1 {onnx_name = "key.0", type = tensor<8x8xf32>}
