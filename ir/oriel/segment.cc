@@ -115,6 +115,10 @@ llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module) {
 
 llvm::StringRef segmentKind(FuncOp segment) { return segment.getSymName().split('.').first; }
 
+bool isUpdate(FuncOp segment) { return segmentKind(segment) == "update"; }
+
+bool isBackward(FuncOp segment) { return segmentKind(segment).starts_with("backward"); }
+
 llvm::SmallVector<FuncOp> segmentsOfKind(mlir::ModuleOp program, llvm::StringRef kind) {
   llvm::SmallVector<FuncOp> segments;
   for (FuncOp segment : program.getOps<FuncOp>()) {

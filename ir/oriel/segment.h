@@ -85,6 +85,9 @@ mlir::FailureOr<ValueRole> resultRole(mlir::func::FuncOp segment, unsigned index
 llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);
 // "forward" of @forward.2.
 llvm::StringRef segmentKind(mlir::func::FuncOp segment);
+bool isUpdate(mlir::func::FuncOp segment);
+// Of the loss, or a part of it (`backward_weight`).
+bool isBackward(mlir::func::FuncOp segment);
 // The segments of a program of this kind, in order.
 llvm::SmallVector<mlir::func::FuncOp> segmentsOfKind(mlir::ModuleOp program, llvm::StringRef kind);
 

@@ -26,8 +26,6 @@ struct Gradient {
   unsigned reset = 0;  // the result of update
 };
 
-bool isUpdate(FuncOp segment) { return ir::segmentKind(segment) == "update"; }
-
 // What is added to the sum; null if anything else is done with it.
 Value addedTo(mlir::BlockArgument sum) {
   if (!sum || !sum.hasOneUse()) return nullptr;
@@ -49,14 +47,14 @@ LogicalResult collect(mlir::ModuleOp program, llvm::StringMap<Gradient>& gradien
       if (failed(role)) return failure();
       if (role->kind != ir::ValueKind::kGradient) continue;
       Gradient& gradient = gradients[role->ref];
-      if (isUpdate(segment)) {
+      if (ir::isUpdate(segment)) {
         gradient.update = segment;
         gradient.reset = i;
       } else {
         gradient.runs += runs;
       }
     }
-    if (isUpdate(segment) || runs == 0) continue;
+    if (ir::isUpdate(segment) || runs == 0) continue;
     for (unsigned i = 0; i < segment.getNumArguments(); ++i) {
       mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, i);
       if (failed(role)) return failure();

@@ -4,6 +4,7 @@
 
 #include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/view.h"
+#include "ir/oriel/segment_roles.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -58,10 +59,6 @@ Value sourceInPlace(Value value) {
 std::string plainName(mlir::func::FuncOp segment) {
   const llvm::StringRef name = segment.getSymName();
   return plainSegment(name).value_or(name.str());
-}
-
-std::string roleText(const ValueRole& role) {
-  return (ir::stringifyValueKind(role.kind) + " \"" + role.ref + "\"").str();
 }
 
 }  // namespace
@@ -197,7 +194,7 @@ FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const Val
     // The stash is bounded by its uses; everything else stays.
     it->second = create(value, role, role.kind != ValueKind::kStash);
   } else if (storages_[it->second].type != value.getType()) {
-    return user->emitOpError("uses ") << roleText(role) << " as " << value.getType()
+    return user->emitOpError("uses ") << ir::roleText(role) << " as " << value.getType()
                                       << ", but another segment as " << storages_[it->second].type;
   }
   return it->second;
@@ -262,10 +259,11 @@ LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
     if (failed(role)) return failure();
     if (role->kind == ValueKind::kStash && !byRole_.count(roleKey(*role))) {
       return state.segment.emitOpError("reads ")
-             << roleText(*role) << ", which no earlier segment writes";
+             << ir::roleText(*role) << ", which no earlier segment writes";
     }
     if (role->kind == ValueKind::kOutput) {
-      return state.segment.emitOpError("reads ") << roleText(*role) << ", which only the host may";
+      return state.segment.emitOpError("reads ")
+             << ir::roleText(*role) << ", which only the host may";
     }
     FailureOr<StorageId> storage = persistentStorage(argument, *role, state.segment);
     if (failed(storage)) return failure();
@@ -286,16 +284,16 @@ LogicalResult StorageAssignment::findTargets(SegmentState& state) {
     FailureOr<ValueRole> role = ir::resultRole(state.segment, index);
     if (failed(role)) return failure();
     if (!seen.insert(roleKey(*role)).second) {
-      return state.segment.emitOpError("has two results for ") << roleText(*role);
+      return state.segment.emitOpError("has two results for ") << ir::roleText(*role);
     }
     if (role->kind == ValueKind::kInput || role->kind == ValueKind::kScalar) {
       return state.segment.emitOpError("returns ")
-             << roleText(*role) << ", which only the host writes";
+             << ir::roleText(*role) << ", which only the host writes";
     }
     const bool isWritten = isFresh(*role) && byRole_.count(roleKey(*role));
     if (role->kind == ValueKind::kStash && isWritten && !plainSegment(segmentName)) {
       return state.segment.emitOpError("returns ")
-             << roleText(*role) << ", which an earlier segment has written";
+             << ir::roleText(*role) << ", which an earlier segment has written";
     }
     state.results.emplace_back(index, *role);
     // But for the last microbatch, it is there as the other segment left it.
@@ -428,7 +426,7 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
     if (storage == target) continue;
     if (storages_[target].type != value.getType()) {
       return state.segment.emitOpError("returns ")
-             << roleText(role) << " as " << value.getType() << ", but another segment as "
+             << ir::roleText(role) << " as " << value.getType() << ", but another segment as "
              << storages_[target].type;
     }
     holdUntil(state, target, now_);
@@ -440,8 +438,8 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
     auto replaces = [&](const ResultMove& other) { return other.target == source; };
     if (source && llvm::any_of(updates, replaces)) {
       return state.segment.emitOpError("returns the old value of ")
-             << roleText(*storages_[*source].role) << " as the new one of "
-             << roleText(*storages_[update.target].role);
+             << ir::roleText(*storages_[*source].role) << " as the new one of "
+             << ir::roleText(*storages_[update.target].role);
     }
   }
   // Copies first: an output may be an old value.

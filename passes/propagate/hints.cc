@@ -109,7 +109,8 @@ FailureOr<Hints> findHints(FuncOp segment, const ModuleMap& modules, const AxisS
   const mlir::SymbolTable symbols = symbolsOf(segment);
   if (failed(hintOutputs(segment, modules, sizes, hints.rows))) return failure();
   for (Operation& op : llvm::reverse(segment.getBody().front())) {
-    if (!isUpdate(segment) && failed(hintSummands(segment, symbols, op, sizes, hints.becomes))) {
+    if (!ir::isUpdate(segment) &&
+        failed(hintSummands(segment, symbols, op, sizes, hints.becomes))) {
       return failure();
     }
     followBack(op, sizes, hints.becomes);

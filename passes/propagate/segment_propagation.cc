@@ -133,7 +133,7 @@ LogicalResult SegmentPropagation::defineArgument(BlockArgument argument, const V
       auto found = program_.shardings.find(role);
       if (found != program_.shardings.end()) {
         versions_.define(argument, found->second);
-      } else if (isUpdate(segment_)) {
+      } else if (ir::isUpdate(segment_)) {
         versions_.define(argument, whole);
       }
       // Otherwise it becomes what is first added to it.
@@ -251,7 +251,7 @@ void SegmentPropagation::visitReceive(ir::ReceiveOp receive, const SentValue& se
   const AxisList& data = program_.modules.commonData();
   if (areAlike(*sent.grid, program_.grid)) {
     view = sent.seen;
-  } else if (!isUpdate(segment_) && !shape.empty() && shape[0] % program_.samples == 0 &&
+  } else if (!ir::isUpdate(segment_) && !shape.empty() && shape[0] % program_.samples == 0 &&
              shape[0] % program_.sizes.product(data) == 0) {
     view.dims[0] = data;
     const ModuleAxes& axes = program_.modules.axes(module);
@@ -323,7 +323,7 @@ Operation* SegmentPropagation::visit(Operation* op) {
 }
 
 int SegmentPropagation::moduleOf(Operation* op) const {
-  return isUpdate(segment_) ? ModuleMap::kNone : program_.modules.ofOrigin(ir::originOf(op));
+  return ir::isUpdate(segment_) ? ModuleMap::kNone : program_.modules.ofOrigin(ir::originOf(op));
 }
 
 // An operand that only this op uses is best kept as the op has it: so its derivative does.
@@ -360,7 +360,7 @@ SplitProblem SegmentPropagation::problemOf(Operation* op, int module) {
 
 bool SegmentPropagation::isKeptSum(Value operand) const {
   auto argument = llvm::dyn_cast<BlockArgument>(operand);
-  return argument && !isUpdate(segment_) && isSum(roles_.at(argument));
+  return argument && !ir::isUpdate(segment_) && isSum(roles_.at(argument));
 }
 
 // What comes from another module is used with this module's samples on each rank.

@@ -10,8 +10,6 @@ using ir::ValueKind;
 using mlir::failure;
 using mlir::FailureOr;
 
-bool isUpdate(mlir::func::FuncOp segment) { return segment.getSymName() == "update"; }
-
 bool isSum(const ir::ValueRole& role) {
   return role.kind == ValueKind::kGradient || role.kind == ValueKind::kAccumulator;
 }
@@ -37,7 +35,7 @@ FailureOr<Sharding> shardingOf(ir::ParameterOp parameter, std::optional<ir::Shar
 FailureOr<std::optional<Sharding>> viewOf(const mlir::SymbolTable& symbols,
                                           mlir::func::FuncOp segment, mlir::BlockArgument argument,
                                           const ir::ValueRole& role, const AxisSizes& sizes) {
-  bool update = isUpdate(segment);
+  bool update = ir::isUpdate(segment);
   if (role.kind == ValueKind::kAccumulator && update) {
     auto type = ir::tensorType(argument);
     return std::optional(Sharding::replicated(type.getRank()));

@@ -11,7 +11,6 @@
 namespace oriel {
 
 // The update works on what is stored, the other segments use the parameters.
-bool isUpdate(mlir::func::FuncOp segment);
 // Sums over the microbatches, that the update completes.
 bool isSum(const ir::ValueRole& role);
 

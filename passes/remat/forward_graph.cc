@@ -21,8 +21,6 @@ using mlir::Operation;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-bool isBackward(FuncOp segment) { return ir::segmentKind(segment).starts_with("backward"); }
-
 class GraphReader {
  public:
   GraphReader(FuncOp forward, const Blocks& blocks)
@@ -129,8 +127,8 @@ class GraphReader {
         auto value = result_.stash.find(role->ref);
         if (value == result_.stash.end()) continue;
         StashGraph::Value& node = result_.graph.values[value->second];
-        (isBackward(segment) ? node.stashed : node.pinned) = true;
-        if (!isBackward(segment)) continue;
+        (ir::isBackward(segment) ? node.stashed : node.pinned) = true;
+        if (!ir::isBackward(segment)) continue;
         node.readers.push_back(static_cast<int>(result_.backwards.size()));
         reads = true;
       }

@@ -1,10 +1,25 @@
 #include "passes/remat/segment_edit.h"
 
+#include "llvm/ADT/BitVector.h"
+
 namespace oriel {
 
 using ir::ValueRole;
 using mlir::DictionaryAttr;
 using mlir::FailureOr;
+
+namespace {
+
+template <typename T>
+void eraseAt(const llvm::BitVector& places, llvm::SmallVectorImpl<T>& list) {
+  size_t next = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!places[i]) std::swap(list[next++], list[i]);
+  }
+  list.truncate(next);
+}
+
+}  // namespace
 
 FailureOr<SegmentEdit> SegmentEdit::create(mlir::func::FuncOp segment) {
   SegmentEdit edit(segment);
@@ -49,20 +64,20 @@ void SegmentEdit::addResult(mlir::Value value, const ValueRole& role, ir::Shardi
 void SegmentEdit::erase(llvm::function_ref<bool(const ValueRole&)> isDropped) {
   mlir::Block& block = segment_.getBody().front();
   auto isStash = [](const ValueRole& role) { return role.kind == ir::ValueKind::kStash; };
-  for (size_t i = argumentRoles_.size(); i-- > 0;) {
-    if (!isStash(argumentRoles_[i]) || !block.getArgument(i).use_empty()) continue;
-    block.eraseArgument(i);
-    argumentRoles_.erase(argumentRoles_.begin() + i);
-    argumentAttributes_.erase(argumentAttributes_.begin() + i);
+  llvm::BitVector arguments(argumentRoles_.size()), results(resultRoles_.size());
+  for (auto [i, role] : llvm::enumerate(argumentRoles_)) {
+    arguments[i] = isStash(role) && block.getArgument(i).use_empty();
   }
+  for (auto [i, role] : llvm::enumerate(resultRoles_))
+    results[i] = isStash(role) && isDropped(role);
+  block.eraseArguments(arguments);
+  block.getTerminator()->eraseOperands(results);
+  eraseAt(arguments, argumentRoles_);
+  eraseAt(arguments, argumentAttributes_);
+  eraseAt(results, resultRoles_);
+  eraseAt(results, resultAttributes_);
   places_.clear();
   for (auto [i, role] : llvm::enumerate(argumentRoles_)) places_[role] = i;
-  for (size_t i = resultRoles_.size(); i-- > 0;) {
-    if (!isStash(resultRoles_[i]) || !isDropped(resultRoles_[i])) continue;
-    block.getTerminator()->eraseOperand(i);
-    resultRoles_.erase(resultRoles_.begin() + i);
-    resultAttributes_.erase(resultAttributes_.begin() + i);
-  }
 }
 
 void SegmentEdit::finish() {

@@ -182,12 +182,12 @@ LogicalResult editStash(const ForwardGraph& forward, const Blocks& blocks,
   if (failed(own)) return mlir::failure();
   std::vector<std::string> names(graph.values.size());
   for (const auto& [name, value] : forward.stash) names[value] = name.str();
-  // Those that the stage phase makes don't end in the name of a segment.
   // What was added, and what of it is read: the ops that need it may not be needed themselves.
   llvm::StringSet<> addedNames, read;
   const std::string suffix = "." + own->segment().getSymName().str();
   for (size_t i = 0, next = 0; i < added.size(); ++i) {
     if (!added[i]) continue;
+    // No phase before makes names with this beginning.
     names[i] = "remat." + std::to_string(next++) + suffix;
     addedNames.insert(names[i]);
     own->addResult(forward.values[i], {ValueKind::kStash, names[i], ""},

@@ -300,8 +300,12 @@ TEST(PinsTest, Malformed) {
 
 TEST(NeighboursTest, AreStrategiesOfTheSameRanks) {
   const SearchProblem problem = Problem(2, 4);
-  for (const Candidate& candidate : allCandidates(problem)) {
-    for (const Candidate& other : neighboursOf(candidate, problem)) {
+  const std::vector<Candidate> all = allCandidates(problem);
+  EXPECT_FALSE(all.empty());
+  for (const Candidate& candidate : all) {
+    const std::vector<Candidate> neighbours = neighboursOf(candidate, problem);
+    EXPECT_FALSE(neighbours.empty()) << candidate.strategy().text;
+    for (const Candidate& other : neighbours) {
       EXPECT_FALSE(other == candidate);
       EXPECT_EQ(other.ranks(), 8);
       EXPECT_EQ(other.micro * other.microbatches * other.dp, 32);

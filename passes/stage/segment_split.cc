@@ -46,7 +46,7 @@ mlir::LogicalResult SegmentSplit::readRoles() {
 
 bool SegmentSplit::isFree(Operation* op) const {
   // Ops of the update come and go while it is split.
-  if (ir::segmentKind(segment_) == "update") return findIfFree(op);
+  if (ir::isUpdate(segment_)) return findIfFree(op);
   if (auto known = free_.find(op); known != free_.end()) return known->second;
   const bool result = findIfFree(op);
   free_[op] = result;

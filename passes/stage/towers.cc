@@ -19,23 +19,22 @@ struct Row {
 class TowerFinder {
  public:
   explicit TowerFinder(const std::vector<SequenceOp>& ops)
-      : ops_(ops), size_(static_cast<int>(ops.size())), users_(size_), taken_(size_, false) {
+      : ops_(ops), size_(static_cast<int>(ops.size())), taken_(size_, false) {
     std::vector<int> lastUse(size_, -1);
     liveBytes_.assign(size_ + 1, 0);
     reads_.assign(size_ + 1, 0);
     for (int i = 0; i < size_; ++i) {
       for (int operand : ops_[i].operands) {
-        users_[operand].push_back(i);
         lastUse[operand] = i;
         // At the cuts behind the operand, up to the one in front of its reader.
         ++reads_[operand + 1];
-        --reads_[i + 1 <= size_ ? i + 1 : size_];
+        --reads_[i + 1];
       }
     }
     for (int i = 0; i < size_; ++i) {
       if (lastUse[i] < 0) continue;
       liveBytes_[i + 1] += ops_[i].bytes;
-      if (lastUse[i] + 1 <= size_) liveBytes_[lastUse[i] + 1] -= ops_[i].bytes;
+      liveBytes_[lastUse[i] + 1] -= ops_[i].bytes;
     }
     for (int cut = 1; cut <= size_; ++cut) {
       liveBytes_[cut] += liveBytes_[cut - 1];
@@ -235,7 +234,6 @@ class TowerFinder {
 
   const std::vector<SequenceOp>& ops_;
   int size_;
-  std::vector<std::vector<int>> users_;
   std::vector<bool> taken_;
   // At the cut in front of each op: bytes of values made before and read behind, and the reads.
   std::vector<int64_t> liveBytes_, reads_;

@@ -67,7 +67,7 @@ class ProgramVerifier {
     FuncOp function = segment.function();
     // A new parameter may be made of its master alone.
     if (failed(segment.checkReplaces({ValueKind::kGradient, ValueKind::kAccumulator})) ||
-        (!isUpdate(function) && failed(segment.checkStepsNothing()))) {
+        (!ir::isUpdate(function) && failed(segment.checkStepsNothing()))) {
       return failure();
     }
     for (auto [i, role] : llvm::enumerate(segment.arguments())) {

@@ -60,7 +60,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // -----
 
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{has two results for output "y"}}
+  // expected-error@+1 {{has two results for output 'y'}}
   func.func @result_twice(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"})
       -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -70,7 +70,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // -----
 
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{returns input "x", which only the host writes}}
+  // expected-error@+1 {{returns input 'x', which only the host writes}}
   func.func @new_input(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"})
       -> (tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) {
     return %x : tensor<4xf32>
@@ -80,7 +80,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // -----
 
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{reads output "y", which only the host may}}
+  // expected-error@+1 {{reads output 'y', which only the host may}}
   func.func @output_read(%y: tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
     return
   }
@@ -93,7 +93,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
       -> (tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s"}) {
     return %x : tensor<4xf32>
   }
-  // expected-error@+1 {{returns stash "s", which an earlier segment has written}}
+  // expected-error@+1 {{returns stash 's', which an earlier segment has written}}
   func.func @stash_written_twice(%s: tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s"})
       -> (tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s"}) {
     return %s : tensor<4xf32>
@@ -103,7 +103,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // -----
 
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{returns the old value of parameter "p1" as the new one of parameter "p0"}}
+  // expected-error@+1 {{returns the old value of parameter 'p1' as the new one of parameter 'p0'}}
   func.func @swapped(%a: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
                      %b: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
       -> (tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},

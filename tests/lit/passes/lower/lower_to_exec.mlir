@@ -176,7 +176,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // -----
 
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{reads stash "s0", which no earlier segment writes}}
+  // expected-error@+1 {{reads stash 's0', which no earlier segment writes}}
   func.func @stash_without_writer(%s: tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s0"}) {
     return
   }
@@ -188,7 +188,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
   func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) {
     return
   }
-  // expected-error@+1 {{uses input "x" as 'tensor<8xf32>', but another segment as 'tensor<4xf32>'}}
+  // expected-error@+1 {{uses input 'x' as 'tensor<8xf32>', but another segment as 'tensor<4xf32>'}}
   func.func @type_differs(%x: tensor<8xf32> {oriel.kind = "input", oriel.ref = "x"}) {
     return
   }

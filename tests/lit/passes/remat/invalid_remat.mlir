@@ -5,7 +5,7 @@
 // NAME: error: there is no remat policy 'ful'; did you mean 'full'?
 // BUDGET: error: the remat policy 'auto' needs a budget of memory
 // What the planner refuses, it says.
-// STASH: error: 'func.func' op reads stash "a", which no earlier segment writes
+// STASH: error: 'func.func' op reads stash 'a', which no earlier segment writes
 module {
   func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) {
     return
