@@ -172,8 +172,8 @@ TEST(DeviceGemmTest, EpiloguesAreTaken) {
                 HasSubstr("): MakeActivation\n"));
     EXPECT_THAT(taken({"linear_activation_grad", {x, w, y}, {y}, {{"kind", gelu}}}),
                 HasSubstr("): MakeActivationGrad\n"));
-    EXPECT_THAT(taken({"linear_grads", {x, y}, {w, bias}}), HasSubstr("): MakeGrads\n"));
-    EXPECT_THAT(taken({"linear_weight_grad", {x, y, w}, {w}}), HasSubstr("MakeCublasLtGemm"));
+    EXPECT_THAT(taken({"linear_grads", {x, y}, {w, bias}, {}}), HasSubstr("): MakeGrads\n"));
+    EXPECT_THAT(taken({"linear_weight_grad", {x, y, w}, {w}, {}}), HasSubstr("MakeCublasLtGemm"));
   }
 }
 
@@ -186,7 +186,7 @@ TEST(DeviceGemmTest, SumsBesideAProductDoNotLeaveTheDeviceIdle) {
     const TensorSpec x{DType::kBF16, {rows, 768}}, y{DType::kBF16, {rows, n}};
     const TensorSpec w{DType::kF32, {768, n}}, bias{DType::kF32, {n}};
     return LogOf([&] {
-      return Registry::Get().Prepare({"linear_grads", {x, y}, {w, bias}}, **device).status();
+      return Registry::Get().Prepare({"linear_grads", {x, y}, {w, bias}, {}}, **device).status();
     });
   };
   const std::string log = grads(65536, 768);

@@ -94,7 +94,7 @@ TEST_F(ProductChoicesTest, ProductsAreTimedOnce) {
   const TensorSpec x{DType::kBF16, {16, 8}}, w{DType::kBF16, {8, 24}}, y{DType::kBF16, {16, 24}};
   const KernelSpec activation{
       "linear_activation", {x, w}, {y, y}, {{"kind", std::string("gelu_tanh")}}};
-  const KernelSpec grads{"linear_grads", {x, y}, {w, {DType::kBF16, {24}}}};
+  const KernelSpec grads{"linear_grads", {x, y}, {w, {DType::kBF16, {24}}}, {}};
   setenv("ORIEL_CUBLASLT_CHOICES", file_.c_str(), 1);
   std::string kept, log;
   for (int run = 0; run < 2; ++run) {

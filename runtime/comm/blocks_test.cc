@@ -48,9 +48,12 @@ TEST(Blocks, PartOfAPieceBetweenRunsOfDifferentLength) {
                               10, 11, 16, 17, 18, -1));
 }
 
+// An empty piece has no memory, and none is looked at.
 TEST(Blocks, NothingToCopy) {
+  char to = 7;
   CopyPiece(PieceOf(static_cast<const void*>(nullptr), {0, 4}, 2, 1, 4), 0,
-            PieceOf(static_cast<void*>(nullptr), {4, 0}, 2, 1, 4), 0, 0);
+            PieceOf(static_cast<void*>(&to), {4, 0}, 2, 1, 4), 0, 0);
+  EXPECT_EQ(to, 7);
 }
 
 }  // namespace

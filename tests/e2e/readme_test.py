@@ -19,10 +19,12 @@ class ReadmeTest(OrielTestCase):
         environment = dict(ENVIRONMENT, PATH=f"{BIN}{os.pathsep}{ENVIRONMENT['PATH']}")
         for command in commands:
             result = subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment,
-                                    capture_output=True, text=True, timeout=50)
+                                    capture_output=True, text=True, timeout=100)
             self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}{result.stderr}")
         self.assertTrue((self.folder / "trained.onnx").exists())
 
     def test_scripts_exist(self):
-        for script in re.findall(r"^(tools/\S+\.sh)", (SOURCE / "README.md").read_text(), re.MULTILINE):
+        scripts = re.findall(r"^(tools/\S+\.sh)", (SOURCE / "README.md").read_text(), re.MULTILINE)
+        self.assertTrue(scripts)
+        for script in scripts:
             self.assertTrue(os.access(SOURCE / script, os.X_OK), script)
