@@ -99,7 +99,7 @@ class CheckModuleTest(OrielTestCase):
 
     def check(self, function: str, *options: str) -> subprocess.CompletedProcess:
         command = [VENV / "bin" / "python", SCRIPT, f"{self.file}:{function}", "--work", self.folder / "work", "--bin", BIN, *options]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=55)
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=110)
 
     def test_a_module_that_agrees(self):
         result = self.check("words", "--exporter", "torchscript")

@@ -127,7 +127,7 @@ class GeneratedTest(OrielTestCase):
             ptx = self.folder / f"{index}.ptx"
             ptx.write_bytes(code.encode("latin-1").decode("unicode_escape").encode("latin-1"))
             result = subprocess.run([PTXAS, "-v", "-arch", target, ptx, "-o", os.devnull], capture_output=True, text=True,
-                                    timeout=50)
+                                    timeout=100)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("0 bytes spill stores, 0 bytes spill loads", result.stderr)
 

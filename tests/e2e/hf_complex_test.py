@@ -37,5 +37,5 @@ class HfComplexTest(OrielTestCase):
     def test_pairs_are_complex_numbers(self):
         if not (VENV / "bin" / "python").exists():
             self.skipTest("PyTorch is not installed (tools/setup.sh --python)")
-        result = subprocess.run([VENV / "bin" / "python", "-c", SCRIPT], cwd=SOURCE / "models", capture_output=True, text=True, timeout=55)
+        result = subprocess.run([VENV / "bin" / "python", "-c", SCRIPT], cwd=SOURCE / "models", capture_output=True, text=True, timeout=110)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -45,7 +45,7 @@ def command(binary: str, *arguments) -> list[str]:
     return [str(BIN / binary), *map(str, arguments)]
 
 
-def run(binary: str, *arguments, timeout: float = 50) -> subprocess.CompletedProcess:
+def run(binary: str, *arguments, timeout: float = 100) -> subprocess.CompletedProcess:
     return subprocess.run(
         command(binary, *arguments), capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT
     )
@@ -160,7 +160,7 @@ class OrielTestCase(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def train(self, plan, *arguments, data=DATA, world: int = 1, comm: str = "in_process", timeout: float = 50):
+    def train(self, plan, *arguments, data=DATA, world: int = 1, comm: str = "in_process", timeout: float = 100):
         """Trains without shuffling; the metrics of each step."""
         metrics = self.folder / f"metrics_{len(list(self.folder.iterdir()))}.jsonl"
         self.run_ok("oriel-run", plan, "--data", data, "-n", world, "--comm", comm,

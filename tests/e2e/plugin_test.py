@@ -27,7 +27,7 @@ def run(*arguments, cwd=None) -> subprocess.CompletedProcess:
     path = [str(PREFIX / "bin"), str(pathlib.Path(sys.executable).parent), ENVIRONMENT["PATH"]]
     environment = dict(ENVIRONMENT, PATH=os.pathsep.join(path))
     return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
-                          timeout=50, env=environment, cwd=cwd)
+                          timeout=100, env=environment, cwd=cwd)
 
 
 def initial_weights(plan: pathlib.Path) -> dict[str, numpy.ndarray]:

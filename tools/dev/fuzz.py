@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets of tests/fuzz: nightly for long, in the tests for a minute.
+"""Runs the fuzz targets of tests/fuzz: nightly for long, in the tests for seconds.
 
     tools/dev/fuzz.py [--target T]... [--seconds N]
 

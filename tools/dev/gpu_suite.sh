@@ -125,7 +125,7 @@ pack_benchmark() {
 }
 
 pack() {
-  local folder="" bin=build/dev/bin dry="" file kib
+  local folder="" bin=build/dev/bin dry="" preset=3 file kib
   while (($#)); do
     case "$1" in
       --bin) bin="${2:?--bin needs a folder}"; shift 2 ;;
@@ -166,8 +166,9 @@ pack() {
   pack_benchmark "$dry"
 
   glibc_needed >"$stage/glibc"
-  # The kernels' machine code is in several binaries, farther apart than gzip looks back.
-  tar -C "$stage" -c bin lib plans data bench cases.tsv glibc | xz --lzma2=preset=3,dict=128MiB >"$folder/payload.tar.xz"
+  # The kernels' machine code is in several binaries, farther apart than gzip looks back. A dry run doesn't travel.
+  [[ -z "$dry" ]] || preset=0
+  tar -C "$stage" -c bin lib plans data bench cases.tsv glibc | xz --lzma2=preset=$preset,dict=128MiB >"$folder/payload.tar.xz"
   cp "$0" "$folder/gpu_suite.sh" 2>/dev/null || cp tools/dev/gpu_suite.sh "$folder/gpu_suite.sh"
   kib="$(du -sk "$folder" | cut -f1)"
   ((kib <= limit_mib * 1024)) || die "$folder has $((kib / 1024)) MiB, more than $limit_mib"

@@ -62,7 +62,7 @@ def by_last_change() -> dict[str, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
-    parser.add_argument("--budget", type=float, default=400, help="seconds")
+    parser.add_argument("--budget", type=float, default=240, help="seconds")
     args = parser.parse_args()
 
     build = args.build.resolve()
