@@ -174,9 +174,45 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
       {result, n.hasResult(1) ? parts.key : Value(), n.hasResult(2) ? parts.value : Value()});
 }
 
+// The part at `index` of what has its heads in parts, [b, s, h, parts, d]: [b, s, h d].
+Value unpackHeads(NodeImporter& n, Value packed, int64_t index) {
+  auto shape = shapeOf(packed);
+  return n.reshape(n.sliceDim(packed, 3, index, index + 1),
+                   {shape[0], shape[1], shape[2] * shape[4]});
+}
+
+// Query, key and value of MultiHeadAttention, which may be packed: all in the first operand, or
+// keys and values in the second. With a null one, and an error, where there are other operands.
+Parts readParts(NodeImporter& n) {
+  Value first = n.operand(0);
+  if (!first) return {};
+  const bool hasKeys = n.hasOperand(1), hasValues = n.hasOperand(2);
+  auto isPacked = [](Value x, int64_t parts) { return rankOf(x) == 5 && shapeOf(x)[3] == parts; };
+  if (!hasKeys && !hasValues && isPacked(first, 3)) {
+    return {unpackHeads(n, first, 0), unpackHeads(n, first, 1), unpackHeads(n, first, 2)};
+  }
+  if (hasKeys && !hasValues && isPacked(n.operand(1), 2)) {
+    Value packed = n.operand(1);
+    return {first, unpackHeads(n, packed, 0), unpackHeads(n, packed, 1)};
+  }
+  if (hasKeys && hasValues) return {first, n.operand(1), n.operand(2)};
+  auto error = n.error();
+  error << "has no "
+        << (hasKeys     ? "values"
+            : hasValues ? "keys"
+                        : "keys and values")
+        << ", and does not pack them: that is ";
+  if (hasKeys) {
+    error << "a key [batch, keys, heads, 2, channels], not " << n.operand(1).getType();
+  } else {
+    error << "a query [batch, positions, heads, 3, channels], not " << first.getType();
+  }
+  return {};
+}
+
 LogicalResult importMultiHeadAttention(NodeImporter& n) {
   const int64_t heads = n.attrInt("num_heads", 0);
-  Parts parts{n.operand(0), n.operand(1), n.operand(2)};
+  Parts parts = readParts(n);
   auto& [query, key, value] = parts;
   if (!query || !key || !value || failed(expectNoPast(n, {6, 7}))) {
     return failure();

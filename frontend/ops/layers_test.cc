@@ -152,6 +152,13 @@ TEST(Contrib, GroupQueryAttention) {
 TEST(Contrib, AttentionOfAllHeads) {
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, , shown)", ", int32[2, 5] shown"),
               HasSubstr("expected one number for each of 2 x 6 keys"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(p)", ", float[2, 6, 4, 3, 8] p"),
+              HasSubstr("oriel.attention"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, p)", ", float[2, 6, 4, 3, 8] p"),
+              HasSubstr("has no values, and does not pack them: that is a key [batch, keys, heads, "
+                        "2, channels], not 'tensor<2x6x4x3x8xf32>'"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q)"),
+              HasSubstr("has no keys and values, and does not pack them"));
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, b)", ", float[95] b"),
               HasSubstr("can't split 'tensor<95xf32>' into query, key and value of 32, 32 and 32"));
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, , , m)", ", float[6, 6] m"),

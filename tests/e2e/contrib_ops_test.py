@@ -70,6 +70,26 @@ def multi_head(graph: Graph, contrib: bool) -> None:
     graph.node("Attention", [q, k, v, "seen"], "y", **WHOLE)
 
 
+def packed_heads(graph: Graph, contrib: bool, parts: int) -> None:
+    """Keys and values, or queries too, in pieces of each head."""
+    product = graph.node("MatMul", ["x", "packed"], "product")
+    graph.initializer("heads", numpy.array([0, 0, HEADS, 3, HEAD]))
+    split = graph.node("Reshape", [product, "heads"], "split")
+    if contrib and parts == 3:
+        graph.node("com.microsoft.MultiHeadAttention", [split, "", "", "bias3"], "y", num_heads=HEADS)
+        return
+    graph.node_of_several("Split", [split], ["q5", "k5", "v5"], axis=3, num_outputs=3)
+    graph.initializer("merged", numpy.array([0, 0, WIDTH]))
+    q, k, v = (graph.node("Reshape", [value, "merged"], f"{value}_merged") for value in ("q5", "k5", "v5"))
+    if contrib:
+        pairs = graph.node("Concat", ["k5", "v5"], "pairs", axis=3)
+        graph.node("com.microsoft.MultiHeadAttention", [q, pairs, "", "bias3"], "y", num_heads=HEADS)
+        return
+    graph.node_of_several("Split", ["bias3"], ["b0", "b1", "b2"], axis=0, num_outputs=3)
+    q, k, v = (graph.node("Add", [value, bias], f"{value}_biased") for value, bias in ((q, "b0"), (k, "b1"), (v, "b2")))
+    graph.node("Attention", [q, k, v], "y", **WHOLE)
+
+
 def packed_attention(graph: Graph, contrib: bool) -> None:
     if contrib:
         graph.node("com.microsoft.Attention", ["x", "packed", "bias3"], "y", num_heads=HEADS, unidirectional=1)
@@ -138,6 +158,8 @@ class ContribOpsTest(FormsTestCase):
 
     def test_attention(self):
         self.compare("multi_head", multi_head)
+        for parts in (2, 3):
+            self.compare(f"packed_heads_{parts}", lambda graph, contrib, p=parts: packed_heads(graph, contrib, p))
         self.compare("packed_attention", packed_attention)
         self.compare("rotary", rotary)
 
