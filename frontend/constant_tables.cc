@@ -22,9 +22,10 @@ constexpr llvm::StringRef kMoves[] = {"Cast",     "Concat",  "Expand",    "Gathe
                                       "Identity", "Reshape", "Slice",     "Split",
                                       "Squeeze",  "Tile",    "Transpose", "Unsqueeze"};
 
-// Whether each path from a value ends in one of these ops, and only moves elements or passes
-// through some others before.
-bool endsIn(llvm::StringRef value, const Readers& readers, llvm::ArrayRef<llvm::StringRef> ends,
+// Whether each path from a value ends in an op that `isEnd` of what it reads, and only moves
+// elements or passes through some others before.
+bool endsIn(llvm::StringRef value, const Readers& readers,
+            llvm::function_ref<bool(const onnx::NodeProto&, llvm::StringRef)> isEnd,
             llvm::ArrayRef<llvm::StringRef> through = {}) {
   std::vector<llvm::StringRef> open{value};
   llvm::StringSet<> seen;
@@ -40,7 +41,7 @@ bool endsIn(llvm::StringRef value, const Readers& readers, llvm::ArrayRef<llvm::
       return false;  // an output of the graph, or read by nothing
     }
     for (const onnx::NodeProto* node : found->second) {
-      if (isAny(node->op_type(), ends)) {
+      if (isEnd(*node, name)) {
         reachesEnd = true;
       } else if (isAny(node->op_type(), kMoves) || isAny(node->op_type(), through)) {
         open.insert(open.end(), node->output().begin(), node->output().end());
@@ -50,6 +51,33 @@ bool endsIn(llvm::StringRef value, const Readers& readers, llvm::ArrayRef<llvm::
     }
   }
   return reachesEnd;
+}
+
+bool endsIn(llvm::StringRef value, const Readers& readers, llvm::ArrayRef<llvm::StringRef> ends,
+            llvm::ArrayRef<llvm::StringRef> through = {}) {
+  return endsIn(
+      value, readers,
+      [&](const onnx::NodeProto& node, llvm::StringRef) { return isAny(node.op_type(), ends); },
+      through);
+}
+
+// Whether the op takes the value for scores, or for what is added to them.
+bool takesScores(const onnx::NodeProto& node, llvm::StringRef value) {
+  if (node.op_type() == "Softmax") return true;
+  struct Attention {
+    llvm::StringRef domain, op;
+    int bias;  // the operand
+  };
+  static constexpr Attention kAttention[] = {{"", "Attention", 3},
+                                             {"com.microsoft", "Attention", 5},
+                                             {"com.microsoft", "GroupQueryAttention", 10},
+                                             {"com.microsoft", "MultiHeadAttention", 5}};
+  const llvm::StringRef domain = node.domain() == "ai.onnx" ? "" : llvm::StringRef(node.domain());
+  return llvm::any_of(kAttention, [&](const Attention& attention) {
+    return attention.domain == domain && attention.op == node.op_type() &&
+           attention.bias < node.input_size() && node.input(attention.bias) == value &&
+           llvm::count(node.input(), value) == 1;
+  });
 }
 
 bool becomesAngle(llvm::StringRef value, const Readers& readers) {
@@ -79,7 +107,7 @@ class ComputedTables {
     const bool combines =
         scales || endsIn(name, readers_, {"Add", "Max", "Min", "Mul", "Sub", "Where"});
     const bool biases =
-        endsIn(name, readers_, {"Softmax"}, {"Add", "Div", "Mul", "Neg", "Sub", "Where"});
+        endsIn(name, readers_, takesScores, {"Add", "Div", "Mul", "Neg", "Sub", "Where"});
     const bool turns = endsIn(name, readers_, {"Sin", "Cos"});
     const bool fills = endsIn(name, readers_, {"Where"});
     if (!combines && !biases && !turns) return;

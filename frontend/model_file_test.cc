@@ -394,6 +394,12 @@ TEST(ModelFile, BiasesOfPositionsAreConstants) {
   EXPECT_EQ(roleOfTable("2, 5", {0, 1, 2, 3, -1e9, 0, 2, 4, -1e9, -1e9}, added),
             InitializerRole::kConstant);
   EXPECT_EQ(roleOfTable("2, 4", grows, "y = Add(x, t)"), InitializerRole::kParameter);
+  for (const char* attention :
+       {"y = Attention(x, x, x, t)", "m = Add(t, x)\n y = Attention(x, x, x, m)",
+        "y = com.microsoft.MultiHeadAttention(x, x, x, , , t)"}) {
+    EXPECT_EQ(roleOfTable("2, 4", grows, attention), InitializerRole::kConstant) << attention;
+  }
+  EXPECT_EQ(roleOfTable("2, 4", grows, "y = Attention(x, x, t)"), InitializerRole::kParameter);
   EXPECT_EQ(roleOfTable("2, 4", grows, "s = Sin(t)\n y = Mul(x, s)"), InitializerRole::kConstant);
 }
 
