@@ -156,6 +156,54 @@ std::string phasesHelp() {
   return text + "  emit        the plan\n";
 }
 
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --cluster h100:2 -o model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --strategy strategy.yaml -o "
+    "model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=2,tp=2 --zero 1 --sp \\\n"
+    "      -o model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --stages 4 --schedule 1f1b \\\n"
+    "      --microbatches 8 -o model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=4 --sp --remat selective \\\n"
+    "      -o model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=8 --device cuda -o model.oplan\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
+    "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
+    "      --dump-after=all --dump-dir ir\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=2 -o model.oplan \\\n"
+    "      --start-from propagate:edited.mlir\n"
+    "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
+    "      --load-plugin acme.so '--passes-after=raise:func.func(acme-raise-snake)'";
+
+// Of those who look at what passes do, or change it.
+void addDumpFlags(CLI::App* command, CompileOptions* options) {
+  command
+      ->add_option("--passes-after", options->passesAfter,
+                   "Run these passes too, after a phase; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("PHASE:PIPELINE");
+  DumpRequest& dump = options->dump;
+  command
+      ->add_option("--dump-after", dump.after,
+                   "Print what these phases leave behind: PHASE,.. or `all`")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("PHASE");
+  command->add_option("--stop-after", dump.stopAfter, "End after this phase; no plan is written")
+      ->type_name("PHASE");
+  command->add_flag("--dump-locations", dump.locations,
+                    "With the nodes that ops come from, for --start-from");
+  command
+      ->add_option("--start-from", options->startFrom,
+                   "Go on from what a phase left, as --dump-after=PHASE --dump-locations wrote it "
+                   "with the same options, and you may have changed it")
+      ->type_name("PHASE:FILE");
+  command->add_option("--dump-dir", dump.folder, "Write dumps to files here, not to stdout")
+      ->type_name("DIR");
+}
+
 }  // namespace
 
 void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
@@ -189,50 +237,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "The plan to write (.oplan); weights that the recipe's `init` does not make "
                    "go beside it")
       ->type_name("FILE");
-  command
-      ->add_option("--passes-after", arguments->compile.passesAfter,
-                   "Run these passes too, after a phase; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("PHASE:PIPELINE");
-  DumpRequest& dump = arguments->compile.dump;
-  command
-      ->add_option("--dump-after", dump.after,
-                   "Print what these phases leave behind: PHASE,.. or `all`")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("PHASE");
-  command->add_option("--stop-after", dump.stopAfter, "End after this phase; no plan is written")
-      ->type_name("PHASE");
-  command->add_flag("--dump-locations", dump.locations,
-                    "With the nodes that ops come from, for --start-from");
-  command
-      ->add_option("--start-from", arguments->compile.startFrom,
-                   "Go on from what a phase left, as --dump-after=PHASE --dump-locations wrote it "
-                   "with the same options, and you may have changed it")
-      ->type_name("PHASE:FILE");
-  command->add_option("--dump-dir", dump.folder, "Write dumps to files here, not to stdout")
-      ->type_name("DIR");
-  command->footer(
-      phasesHelp() +
-      "Examples:\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --cluster h100:2 -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --strategy strategy.yaml -o "
-      "model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=2,tp=2 --zero 1 --sp \\\n"
-      "      -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --stages 4 --schedule 1f1b \\\n"
-      "      --microbatches 8 -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=4 --sp --remat selective \\\n"
-      "      -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=8 --device cuda -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
-      "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
-      "      --dump-after=all --dump-dir ir\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=2 -o model.oplan \\\n"
-      "      --start-from propagate:edited.mlir\n"
-      "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
-      "      --load-plugin acme.so '--passes-after=raise:func.func(acme-raise-snake)'");
+  addDumpFlags(command, &arguments->compile);
+  command->footer(phasesHelp() + kExamples);
   command->callback([=] {
     if (arguments->output.empty() && arguments->compile.dump.stopAfter.empty()) {
       throw CLI::RequiredError("-o (where the plan goes)");
