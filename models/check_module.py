@@ -18,6 +18,7 @@ norm's running statistics.
 import argparse
 import copy
 import importlib.util
+import inspect
 import pathlib
 import sys
 
@@ -58,9 +59,26 @@ class Output(torch.nn.Module):
         super().__init__()
         self.module = module
 
-    def forward(self, **inputs):
-        output = self.module(**inputs)
+    def forward(self, *args, **inputs):
+        output = self.module(*args, **inputs)
         return output if output.ndim < 2 else by_positions(output)
+
+
+def named_output(module):
+    """An Output whose forward has the names of the module's own: the exporter
+    can't write what it finds out about sizes of inputs that come by **."""
+    own = inspect.signature(module.forward)
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    class NamedOutput(Output):
+
+        def forward(self, *args, **inputs):
+            return super().forward(*args, **inputs)
+
+        forward.__signature__ = own.replace(
+            parameters=[me, *own.parameters.values()])
+
+    return NamedOutput(module)
 
 
 class PositionalOutput(Output):
@@ -165,9 +183,8 @@ def wide_gradients(model, inputs, labels):
 
 def export_model(args, module, inputs, output):
     """Writes model.onnx, whose output has this name."""
-    model = Output(module)
-    if args.exporter == "torchscript":
-        model = PositionalOutput(module, list(inputs))
+    model = (PositionalOutput(module, list(inputs))
+             if args.exporter == "torchscript" else named_output(module))
     try:
         with export.output_to(args.work / "export.log"):
             export.export_onnx(

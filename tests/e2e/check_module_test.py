@@ -18,6 +18,15 @@ class Words(nn.Module):
     def forward(self, ids, scale):
         return self.head(self.table(ids) * scale[:, :, None])
 
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.a, self.head = nn.Embedding(10, 8), nn.Linear(6, 8), nn.Linear(8, 5)
+
+    def forward(self, ids, pixels):
+        rows = self.a(pixels).view(ids.shape[0], -1, 8)
+        return self.head(self.table(ids) + rows.mean(1, keepdim=True))
+
 class Scanned(nn.Module):
     def __init__(self):
         super().__init__()
@@ -55,6 +64,9 @@ def listed():
 
 def words():
     return Words(), {"ids": torch.randint(0, 10, (2, 6)), "scale": torch.rand(2, 6)}
+
+def images():
+    return Images(), {"ids": torch.randint(0, 10, (4, 5)), "pixels": torch.randn(4, 3, 6)}
 
 def rounded():
     return Rounded(), {"x": torch.randn(3, 2, 4)}
@@ -105,6 +117,11 @@ class CheckModuleTest(OrielTestCase):
         result = self.check("words", "--exporter", "torchscript")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"^3 gradients, the largest difference .*\nas in PyTorch\n$")
+
+    def test_inputs_whose_sizes_depend(self):
+        """The exporter writes an assertion of it."""
+        result = self.check("images")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_a_scan_of_logarithms(self):
         """Over more than the exponents of f32 (models/exporter_fixes.py)."""

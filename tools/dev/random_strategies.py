@@ -264,7 +264,11 @@ def main() -> int:
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="oriel_strategies_") as scratch:
         folder = options.folder or pathlib.Path(scratch)
-        trials = [Trials(model, folder, options.slack, options.device) for model in options.model or MODELS]
+        try:
+            trials = [Trials(model, folder, options.slack, options.device) for model in options.model or MODELS]
+        except numerics.StrategyError as error:
+            print(f"error: on one rank, with batches of 2 and the model's recipe, {error.binary} says:\n{error.reason.rstrip()}", file=sys.stderr)
+            return 2
         for seed in itertools.count(options.seed):
             for trial in trials:
                 trial.run(seed)
