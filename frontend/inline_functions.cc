@@ -108,7 +108,7 @@ void addDefaultAttributes(onnx::NodeProto& node, const onnx::OpSchema& schema) {
 }
 
 using LocalFunctions =
-    std::map<std::tuple<std::string, std::string, std::string>, onnx::FunctionProto>;
+    std::map<std::tuple<std::string, std::string, std::string>, const onnx::FunctionProto*>;
 
 // The same for calls of the model's own functions, and in graphs within `nodes`.
 void addDefaultAttributes(Nodes& nodes, const LocalFunctions& functions) {
@@ -120,14 +120,14 @@ void addDefaultAttributes(Nodes& nodes, const LocalFunctions& functions) {
     }
     auto called = functions.find({node.domain(), node.op_type(), node.overload()});
     if (called == functions.end()) continue;
-    for (const auto& attribute : called->second.attribute_proto()) addIfNotGiven(node, attribute);
+    for (const auto& attribute : called->second->attribute_proto()) addIfNotGiven(node, attribute);
   }
 }
 
 void addDefaultAttributes(onnx::ModelProto& model) {
   LocalFunctions functions;
   for (const auto& function : model.functions()) {
-    functions[{function.domain(), function.name(), function.overload()}] = function;
+    functions[{function.domain(), function.name(), function.overload()}] = &function;
   }
   addDefaultAttributes(*model.mutable_graph()->mutable_node(), functions);
   for (auto& function : *model.mutable_functions()) {

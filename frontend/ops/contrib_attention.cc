@@ -183,11 +183,13 @@ Value unpackHeads(NodeImporter& n, Value packed, int64_t index) {
 
 // Query, key and value of MultiHeadAttention, which may be packed: all in the first operand, or
 // keys and values in the second. With a null one, and an error, where there are other operands.
-Parts readParts(NodeImporter& n) {
+Parts readParts(NodeImporter& n, int64_t heads) {
   Value first = n.operand(0);
   if (!first) return {};
   const bool hasKeys = n.hasOperand(1), hasValues = n.hasOperand(2);
-  auto isPacked = [](Value x, int64_t parts) { return rankOf(x) == 5 && shapeOf(x)[3] == parts; };
+  auto isPacked = [&](Value x, int64_t parts) {
+    return rankOf(x) == 5 && shapeOf(x)[2] == heads && shapeOf(x)[3] == parts;
+  };
   if (!hasKeys && !hasValues && isPacked(first, 3)) {
     return {unpackHeads(n, first, 0), unpackHeads(n, first, 1), unpackHeads(n, first, 2)};
   }
@@ -203,16 +205,16 @@ Parts readParts(NodeImporter& n) {
                         : "keys and values")
         << ", and does not pack them: that is ";
   if (hasKeys) {
-    error << "a key [batch, keys, heads, 2, channels], not " << n.operand(1).getType();
+    error << "a key [batch, keys, " << heads << ", 2, channels], not " << n.operand(1).getType();
   } else {
-    error << "a query [batch, positions, heads, 3, channels], not " << first.getType();
+    error << "a query [batch, positions, " << heads << ", 3, channels], not " << first.getType();
   }
   return {};
 }
 
 LogicalResult importMultiHeadAttention(NodeImporter& n) {
   const int64_t heads = n.attrInt("num_heads", 0);
-  Parts parts = readParts(n);
+  Parts parts = readParts(n, heads);
   auto& [query, key, value] = parts;
   if (!query || !key || !value || failed(expectNoPast(n, {6, 7}))) {
     return failure();

@@ -155,8 +155,10 @@ TEST(Contrib, AttentionOfAllHeads) {
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(p)", ", float[2, 6, 4, 3, 8] p"),
               HasSubstr("oriel.attention"));
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, p)", ", float[2, 6, 4, 3, 8] p"),
-              HasSubstr("has no values, and does not pack them: that is a key [batch, keys, heads, "
+              HasSubstr("has no values, and does not pack them: that is a key [batch, keys, 4, "
                         "2, channels], not 'tensor<2x6x4x3x8xf32>'"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 2>(p)", ", float[2, 6, 4, 3, 8] p"),
+              HasSubstr("that is a query [batch, positions, 2, 3, channels]"));
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q)"),
               HasSubstr("has no keys and values, and does not pack them"));
   EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, b)", ", float[95] b"),
