@@ -102,3 +102,19 @@ module {
     return
   }
 }
+
+// -----
+
+// A share is that of one stage.
+// CHECK: warning: is not split over tp = 2, as 100 % of the work with parameters in its stage: each of the ranks does all of that, with "w". `--explain-sharding`
+module {
+  module @stage0 {
+    oriel.parameter @p0 {onnx_name = "w", type = tensor<8x8xf32>}
+    func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+        %a: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+      %0 = oriel.linear %x, %a : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+      %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      return
+    }
+  }
+}
