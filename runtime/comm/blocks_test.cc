@@ -48,8 +48,10 @@ TEST(Blocks, PartOfAPieceBetweenRunsOfDifferentLength) {
                               10, 11, 16, 17, 18, -1));
 }
 
-// An empty piece has no memory, and none is looked at.
+// An empty piece may have no memory, and none is looked at.
 TEST(Blocks, NothingToCopy) {
+  CopyPiece(PieceOf(static_cast<const void*>(nullptr), {0, 4}, 2, 1, 4), 0,
+            PieceOf(static_cast<void*>(nullptr), {4, 0}, 2, 1, 4), 0, 0);
   char to = 7;
   CopyPiece(PieceOf(static_cast<const void*>(nullptr), {0, 4}, 2, 1, 4), 0,
             PieceOf(static_cast<void*>(&to), {4, 0}, 2, 1, 4), 0, 0);
