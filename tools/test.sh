@@ -6,9 +6,9 @@
 # With --with-cuda a machine that lacks the CUDA toolkit, NCCL or cuDNN fails; else what needs them is left out.
 # The last line is "N passed, N failed". Each GoogleTest, lit and end-to-end test counts as one, and so does each of the
 # checks (format, clang-tidy, generated docs). With dev, what the CUDA backend touches is built and tested without it, and
-# each fuzz target runs for some seconds too (docs/fuzzing.md), unless all before took more than 50 minutes: building them
-# takes a slow machine 25 more. A skipped test counts as neither. What failed and, with its reason, what was skipped is
-# named just above the last line.
+# each fuzz target runs for some seconds too (docs/fuzzing.md), unless all before took more than 50 minutes: they compile
+# most of the compiler once more, with sanitizers. A skipped test counts as neither. What failed and, with its reason, what
+# was skipped is named just above the last line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

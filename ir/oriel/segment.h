@@ -86,7 +86,7 @@ llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);
 // "forward" of @forward.2.
 llvm::StringRef segmentKind(mlir::func::FuncOp segment);
 bool isUpdate(mlir::func::FuncOp segment);
-// Of the loss, or a part of it (`backward_weight`).
+// Also one that makes a part of the gradients (`backward_weight`).
 bool isBackward(mlir::func::FuncOp segment);
 // The segments of a program of this kind, in order.
 llvm::SmallVector<mlir::func::FuncOp> segmentsOfKind(mlir::ModuleOp program, llvm::StringRef kind);
