@@ -1,5 +1,6 @@
 #include "driver/global_batch.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -29,7 +30,10 @@ Symbols symbolsOf(const std::vector<ModelInput>& inputs) {
 
 // Whether `size` counts images, or rows of images, of `samples` samples.
 bool countsImages(const Recipe& recipe, int64_t size, int64_t samples) {
-  return recipe.images && size % samples == 0 && size / samples % recipe.images->perSample == 0;
+  return size % samples == 0 &&
+         std::any_of(recipe.images.begin(), recipe.images.end(), [&](const Recipe::Images& images) {
+           return size / samples % images.perSample == 0;
+         });
 }
 
 // A module may have more data-parallel ranks than all modules have in common.
@@ -42,8 +46,14 @@ absl::Status checkShare(const Recipe& recipe, int64_t micro, int64_t samples, co
         absl::StrCat(owner, " has ", ranks, " data-parallel ranks, which is no multiple of the ",
                      common, " that all modules and stages have: change the mesh"));
   }
-  const int64_t perSample = recipe.images ? recipe.images->perSample : 1;
-  if (samples % ranks * (perSample % ranks) % ranks == 0) return absl::OkStatus();
+  const auto divides = [&](int64_t perSample) {
+    return samples % ranks * (perSample % ranks) % ranks == 0;
+  };
+  if (divides(1)) return absl::OkStatus();
+  // A module of images may share out those of a sample.
+  for (const Recipe::Images& images : recipe.images) {
+    if (divides(images.perSample)) return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       owner, " has ", ranks, " data-parallel ranks, but a microbatch has ", samples,
       " samples (batch.micro of ", micro, " on the ", common,

@@ -61,9 +61,9 @@ TEST(CheckBatchTest, AMicrobatchIsSplitOverTheRanksOfEachModule) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("the mesh of module 'vision' has 8 data-parallel ranks, but a "
                                  "microbatch has 4 samples (batch.micro of 2 on the 2")));
-  // Two images each: those can be divided.
+  // Two images each, of one of two kinds: those can be divided.
   Recipe recipe = recipeOf({});
-  recipe.images = Recipe::Images{2, 49};
+  recipe.images = {{"sounds", 1, 8}, {"pixels", 2, 49}};
   ORIEL_EXPECT_OK(checkBatch(recipe, strategy));
 }
 
@@ -109,7 +109,7 @@ TEST(CheckBatchTest, StagesCutWhatAllHaveInCommonFurther) {
 TEST(GlobalBatchTest, MicrobatchesOverruleTheMicroBatch) {
   const ModelInput images = {"pixel_values", {{0, {"images"}}, {3, {}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", 4}, {"sequence", 64}});
-  recipe.images = Recipe::Images{2, 49};
+  recipe.images = {{"*", 2, 49}};
   ORIEL_ASSERT_OK_AND_ASSIGN(
       Recipe global, withGlobalBatch(recipe, {kTokens, images}, withMicrobatches({4, 1, 1}, 2, 4)));
   EXPECT_EQ(global.microBatch, 1);
@@ -168,12 +168,12 @@ TEST(GlobalBatchTest, BatchGrowsWhereverItStands) {
 TEST(GlobalBatchTest, ImagesGrowToo) {
   const ModelInput images = {"pixel_values", {{0, {"images"}}, {3, {}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", 4}, {"sequence", 64}});
-  recipe.images = Recipe::Images{2, 49};
+  recipe.images = {{"*", 2, 49}};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe global,
                              withGlobalBatch(recipe, {kTokens, images}, strategyOf({4, 1, 1})));
   EXPECT_THAT(global.bind, ElementsAre(Pair("batch", 8), Pair("images", 16), Pair("sequence", 64)));
   // Without a declaration nobody knows what they are.
-  recipe.images.reset();
+  recipe.images.clear();
   ORIEL_ASSERT_OK_AND_ASSIGN(global,
                              withGlobalBatch(recipe, {kTokens, images}, strategyOf({4, 1, 1})));
   EXPECT_EQ(global.bind.at("images"), 4);
@@ -183,7 +183,7 @@ TEST(GlobalBatchTest, LengthsAreNoImages) {
   // The same symbol is a first dimension here and a second one there.
   const ModelInput positions = {"cache_position", {{0, {"sequence"}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"sequence", 64}});
-  recipe.images = Recipe::Images{1, 49};
+  recipe.images = {{"*", 1, 49}};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe global,
                              withGlobalBatch(recipe, {kTokens, positions}, strategyOf({4, 1, 1})));
   EXPECT_EQ(global.bind.at("sequence"), 64);
@@ -213,14 +213,14 @@ TEST(GlobalBatchTest, FixedImagesAreOfTheGlobalBatch) {
   Recipe recipe = recipeOf({{"batch", 2}});
   EXPECT_THAT(withGlobalBatch(recipe, {kTokens, fixed}, strategyOf({4, 1, 1})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'pixel_values'")));
-  recipe.images = Recipe::Images{2, 49};
+  recipe.images = {{"*", 2, 49}};
   ORIEL_EXPECT_OK(withGlobalBatch(recipe, {kTokens, fixed}, strategyOf({4, 1, 1})).status());
 }
 
 TEST(GlobalBatchTest, SizesThatDoNotFitStayForTheImportToRefuse) {
   const ModelInput images = {"pixel_values", {{0, {"images"}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", int64_t{1} << 62}});
-  recipe.images = Recipe::Images{1, 49};
+  recipe.images = {{"*", 1, 49}};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe global,
                              withGlobalBatch(recipe, {kTokens, images}, strategyOf({4, 1, 1})));
   EXPECT_EQ(global.bind.at("images"), int64_t{1} << 62);

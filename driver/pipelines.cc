@@ -49,6 +49,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // Before attention, which starts from a softmax.
   function.addPass(createRaiseSoftmax());
   function.addPass(createRaiseActivation());
+  function.addPass(createRaiseLogarithm());
   // Before attention, which takes query and key as it finds them.
   function.addPass(createRaiseRope());
   if (!options.kernels.unfusedAttention) function.addPass(createRaiseAttention());
@@ -66,17 +67,17 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // After layout, which leaves few ways to write a product with all experts.
   if (!options.kernels.unfusedExperts) function.addPass(createRaiseExperts());
   RaiseMergeOptions merge;
-  if (options.recipe.images) {
-    merge.rowsPerSample = options.recipe.images->perSample * options.recipe.images->rowsPerImage;
+  CheckImagesOptions check;
+  for (const Recipe::Images& images : options.recipe.images) {
+    merge.inputs.push_back(images.input);
+    merge.rowsPerSample.push_back(images.perSample * images.rowsPerImage);
+    check.inputs.push_back(images.input);
+    check.perSample.push_back(images.perSample);
+    check.rowsPerImage.push_back(images.rowsPerImage);
   }
   function.addPass(createRaiseMerge(merge));
-  if (options.recipe.images) {
-    // Behind the merges, which are what is checked.
-    CheckImagesOptions check;
-    check.perSample = options.recipe.images->perSample;
-    check.rowsPerImage = options.recipe.images->rowsPerImage;
-    passes.addPass(createCheckImages(check));
-  }
+  // Behind the merges, which are what is checked.
+  passes.addPass(createCheckImages(check));
   // What the patterns left without users goes; equal subexpressions (such as mask tables per
   // layer) become one while there is still one function only.
   passes.addPass(mlir::createCanonicalizerPass());

@@ -214,7 +214,8 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
     if (!input.member().empty()) entry["member"] = input.member();
     if (input.has_images()) {
       entry["images"] = {{"per_sample", input.images().per_sample()},
-                         {"rows", input.images().rows()}};
+                         {"rows", input.images().rows()},
+                         {"count", input.images().count()}};
     }
     if (input.image_count()) entry["image_count"] = true;
     if (input.sample_bits()) entry["sample_bits"] = true;

@@ -133,11 +133,16 @@ bool isCount(Attribute attribute) {
 }
 
 // {count = "input", per_sample = 1, rows = {input = 1, ..}}
-bool areImages(Attribute attribute) {
+bool areImagesOfOneKind(Attribute attribute) {
   auto images = llvm::dyn_cast<mlir::DictionaryAttr>(attribute);
   auto rows = images ? images.getAs<mlir::DictionaryAttr>("rows") : nullptr;
   return rows && images.getAs<StringAttr>("count") && isCount(images.get("per_sample")) &&
          llvm::all_of(rows, [](NamedAttribute input) { return isCount(input.getValue()); });
+}
+
+bool areImages(Attribute attribute) {
+  auto kinds = llvm::dyn_cast<mlir::ArrayAttr>(attribute);
+  return kinds && llvm::all_of(kinds, areImagesOfOneKind);
 }
 
 bool arePositions(Operation* op, Attribute attribute) {
@@ -191,7 +196,8 @@ constexpr Form kForms[] = {
     {"oriel.first_rank", [](Operation*, Attribute a) { return isCount(a); },
      "a 64-bit number from 0 on"},
     {"oriel.images", [](Operation*, Attribute a) { return areImages(a); },
-     "`count`, the name of an input, `per_sample`, and the number of `rows` of each input"},
+     "a list, of each kind `count`, the name of an input, `per_sample`, and the number of `rows` "
+     "of each input"},
     {"oriel.positions", arePositions, "a dimension for each result, or -1"},
     {"oriel.whole", isOfParameter, "a number for each dimension of the parameter"},
     {"oriel.start", isOfParameter, "a number for each dimension of the parameter"},

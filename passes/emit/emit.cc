@@ -339,16 +339,31 @@ class Emitter {
     addAxes(attribute.getMax(), sharding->mutable_partial_max());
   }
 
+  // What `oriel.images` says of an input: its kind, with the rows that an image takes of it, or
+  // none where it counts them.
+  struct Images {
+    mlir::DictionaryAttr kind;
+    mlir::IntegerAttr rows;
+  };
+  Images imagesOf(llvm::StringRef input) const {
+    auto kinds = module_->getAttrOfType<mlir::ArrayAttr>("oriel.images");
+    if (!kinds) return {};
+    for (auto kind : kinds.getAsRange<mlir::DictionaryAttr>()) {
+      auto rows = kind.getAs<mlir::DictionaryAttr>("rows").getAs<mlir::IntegerAttr>(input);
+      if (rows || kind.getAs<mlir::StringAttr>("count").getValue() == input) return {kind, rows};
+    }
+    return {};
+  }
+
   LogicalResult emitInput(exec::BufferOp op, plan::Buffer* buffer) {
-    auto images = module_->getAttrOfType<mlir::DictionaryAttr>("oriel.images");
-    auto rows = images ? images.getAs<mlir::DictionaryAttr>("rows") : mlir::DictionaryAttr();
-    auto rowsOfImage = rows ? rows.getAs<mlir::IntegerAttr>(buffer->ref()) : mlir::IntegerAttr();
+    const Images images = imagesOf(buffer->ref());
     // Several images of a sample may come one behind the other.
     const int64_t samples = recipe_.microBatch * plan_.training().data_parallel();
-    if (buffer->local().shape().empty() || (!rowsOfImage && buffer->global_shape(0) != samples)) {
-      return op.emitError("input \"")
-             << buffer->ref() << "\" has no first dimension of " << samples
-             << " samples (batch.micro of the recipe, on all data-parallel ranks)";
+    if (buffer->local().shape().empty() || (!images.rows && buffer->global_shape(0) != samples)) {
+      return op.emitError("the input '")
+             << buffer->ref() << "' has no first dimension of " << samples
+             << " samples (batch.micro of the recipe, on all data-parallel ranks); if it holds "
+                "images, declare them under `images` in the recipe";
     }
     if (!inputs_.insert(buffer->ref()).second) return success();
 
@@ -356,13 +371,14 @@ class Emitter {
     input->set_name(buffer->ref());
     *input->mutable_microbatch() = buffer->local();
     *input->mutable_microbatch()->mutable_shape() = buffer->global_shape();
-    if (rowsOfImage) {
-      input->mutable_images()->set_per_sample(
-          images.getAs<mlir::IntegerAttr>("per_sample").getInt());
-      input->mutable_images()->set_rows(rowsOfImage.getInt());
+    if (images.rows) {
+      auto count = images.kind.getAs<mlir::StringAttr>("count");
+      auto perSample = images.kind.getAs<mlir::IntegerAttr>("per_sample");
+      input->mutable_images()->set_per_sample(perSample.getInt());
+      input->mutable_images()->set_rows(images.rows.getInt());
+      input->mutable_images()->set_count(count.str());
     }
-    input->set_image_count(images &&
-                           images.getAs<mlir::StringAttr>("count").getValue() == buffer->ref());
+    input->set_image_count(images.kind && !images.rows);
     auto bits = module_->getAttrOfType<mlir::StringAttr>(ir::kSampleBitsAttr);
     input->set_sample_bits(bits && bits.getValue() == buffer->ref());
     input->set_labels(buffer->ref() == recipe_.labelsInput());

@@ -204,7 +204,7 @@ TEST_F(EmitTest, ConstantBooleansAreBytes) {
 TEST_F(EmitTest, InputWithoutTheMicroBatchIsAnError) {
   recipe_.microBatch = 2;
   EXPECT_TRUE(failed(emit(kModule)));
-  EXPECT_THAT(error_, HasSubstr("input \"x\" has no first dimension of 4 samples"));
+  EXPECT_THAT(error_, HasSubstr("the input 'x' has no first dimension of 4 samples"));
 }
 
 // A module of one program with this body.

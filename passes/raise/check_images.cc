@@ -1,4 +1,6 @@
 #include "ir/oriel/segment.h"
+#include "passes/config/suggest.h"
+#include "passes/raise/images.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -15,117 +17,155 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::Value;
 
-// Arguments of the function that `roots` depend on, other than by the image features of a merge.
-llvm::SmallPtrSet<Value, 8> argumentsBehind(llvm::ArrayRef<Value> roots) {
-  llvm::SmallPtrSet<Value, 8> arguments;
-  llvm::SmallPtrSet<Value, 32> seen;
-  llvm::SmallVector<Value> work(roots);
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    if (!seen.insert(value).second) continue;
-    mlir::Operation* op = value.getDefiningOp();
-    if (!op) {
-      arguments.insert(value);
-    } else if (auto merge = llvm::dyn_cast<ir::MergeFeaturesOp>(op)) {
-      work.push_back(merge.getInput());
-      work.push_back(merge.getMask());
-    } else {
-      work.append(op->operand_begin(), op->operand_end());
-    }
-  }
-  return arguments;
-}
-
 struct CheckImages : impl::CheckImagesBase<CheckImages> {
   using CheckImagesBase::CheckImagesBase;
 
   void runOnOperation() override {
     main_ = getOperation().lookupSymbol<mlir::func::FuncOp>("main");
-    if (perSample <= 0 || !main_) return;
-    llvm::SmallVector<ir::MergeFeaturesOp> merges;
-    main_.walk([&](ir::MergeFeaturesOp op) { merges.push_back(op); });
-    if (merges.empty()) return warnOfNoMerge();
-    if (failed(run(merges))) signalPassFailure();
+    if (inputs.empty() || !main_) return;
+    if (failed(checkNames()) || failed(run())) signalPassFailure();
   }
 
  private:
+  // Those of all merges whose features come from the same declared input.
+  struct Kind {
+    size_t number = 0;  // in the options
+    std::string count;  // the input that is added
+    llvm::SmallVector<ir::MergeFeaturesOp> merges;
+  };
+
+  // Names that the recipe gives are those of inputs.
+  LogicalResult checkNames() {
+    std::vector<std::string> known;
+    for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
+      FailureOr<ir::ValueRole> role = ir::argumentRole(main_, i);
+      if (failed(role)) return failure();
+      if (role->kind == ir::ValueKind::kInput) known.push_back(role->ref);
+    }
+    for (const std::string& input : inputs) {
+      if (input == kAnyInput || llvm::is_contained(known, input)) continue;
+      return main_.emitError("the recipe's `images` names the input '")
+             << input << "', which the model doesn't have" << suggestion(input, known);
+    }
+    return success();
+  }
+
+  LogicalResult run() {
+    llvm::SmallVector<Kind> kinds(inputs.size());
+    llvm::SmallVector<Value> others;
+    int64_t samples = 0;
+    auto addMerge = [&](ir::MergeFeaturesOp merge) -> LogicalResult {
+      FailureOr<std::optional<size_t>> images = imagesOf(merge, merge.getFeatures(), inputs);
+      if (failed(images)) return failure();
+      if (*images) kinds[**images].merges.push_back(merge);
+      others.append({merge.getInput(), merge.getMask()});
+      samples = tensorType(merge.getInput()).getDimSize(0);
+      return success();
+    };
+    mlir::WalkResult walked = main_.walk([&](ir::MergeFeaturesOp merge) {
+      return succeeded(addMerge(merge)) ? mlir::WalkResult::advance()
+                                        : mlir::WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted()) return failure();
+    ofText_ = argumentsBehind(others);
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      kinds[i].number = i;
+      kinds[i].count = countName(inputs[i]);
+      if (kinds[i].merges.empty()) {
+        warnOfNoMerge(inputs[i]);
+      } else if (failed(addCount(kinds[i], samples))) {
+        return failure();
+      }
+    }
+    if (images_.empty()) return success();
+    getOperation()->setAttr("oriel.images", mlir::ArrayAttr::get(&getContext(), images_));
+    return success();
+  }
+
   // Where there is a scatter, raise-merge has said why it is no merge.
-  void warnOfNoMerge() {
+  void warnOfNoMerge(llvm::StringRef input) {
     bool hasScatter = false;
     main_.walk([&](ir::MaskedScatterOp) { hasScatter = true; });
     if (hasScatter) return;
-    main_.emitWarning(
-        "the recipe declares `images`, but the model puts no features of images into its text (no "
-        "masked scatter): the number of images is not checked, and each sample must bring all that "
-        "the inputs hold; remove `images`");
+    mlir::InFlightDiagnostic warning = main_.emitWarning("the recipe declares `images`");
+    if (input != kAnyInput) warning << " of the input '" << input << "'";
+    warning << ", but the model puts no features of images into its text (no masked scatter): the "
+               "number of images is not checked, and each sample must bring all that the inputs "
+               "hold; remove `images`";
   }
 
-  LogicalResult run(llvm::ArrayRef<ir::MergeFeaturesOp> merges) {
-    llvm::SmallVector<Value> features, others;
-    for (ir::MergeFeaturesOp merge : merges) {
-      features.push_back(merge.getFeatures());
-      others.push_back(merge.getInput());
-      others.push_back(merge.getMask());
+  // Of no other input of the model.
+  std::string countName(llvm::StringRef input) {
+    std::string name = input == kAnyInput ? "image_count" : (input + "_count").str();
+    for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
+      if (ir::argumentRole(main_, i)->ref == name) return countName(name);
     }
-    llvm::SmallPtrSet<Value, 8> ofImages = argumentsBehind(features);
-    llvm::SmallPtrSet<Value, 8> ofText = argumentsBehind(others);
-    int64_t samples = tensorType(others.front()).getDimSize(0);
+    return name;
+  }
 
+  LogicalResult addCount(const Kind& kind, int64_t samples) {
+    llvm::SmallVector<Value> features;
+    for (ir::MergeFeaturesOp merge : kind.merges) features.push_back(merge.getFeatures());
+    llvm::SmallPtrSet<Value, 8> ofImages = argumentsBehind(features);
     mlir::Builder builder(&getContext());
     mlir::NamedAttrList rows;
-    std::string count = "image_count";
     for (mlir::BlockArgument argument : main_.getArguments()) {
       FailureOr<ir::ValueRole> role = ir::argumentRole(main_, argument.getArgNumber());
       if (failed(role)) return failure();
       if (role->kind != ir::ValueKind::kInput) continue;
-      if (role->ref == count) count += "_";
-      if (!ofImages.contains(argument) || ofText.contains(argument)) continue;
-      FailureOr<int64_t> size = rowsOf(argument, role->ref, samples);
+      if (!ofImages.contains(argument) || ofText_.contains(argument)) continue;
+      if (!counted_.insert(argument).second) {
+        return main_.emitError("the input '")
+               << role->ref << "' is behind the features of images of several kinds; the recipe's "
+               << "`images` can't declare both: keep one of them";
+      }
+      FailureOr<int64_t> size = rowsOf(argument, role->ref, samples, perSample[kind.number]);
       if (failed(size)) return failure();
       rows.append(role->ref, builder.getI64IntegerAttr(*size));
     }
     if (rows.empty()) return success();  // features of the model's own: there is nothing to count
 
     auto countType = mlir::RankedTensorType::get({samples}, builder.getI64Type());
-    mlir::Location location = mlir::NameLoc::get(builder.getStringAttr(count));
+    mlir::Location location = mlir::NameLoc::get(builder.getStringAttr(kind.count));
     unsigned index = main_.getNumArguments();
     mlir::DictionaryAttr role =
-        ir::roleAttributes(&getContext(), {ir::ValueKind::kInput, count, ""});
+        ir::roleAttributes(&getContext(), {ir::ValueKind::kInput, kind.count, ""});
     if (failed(main_.insertArgument(index, countType, role, location))) return failure();
-    for (ir::MergeFeaturesOp merge : merges) {
+    for (ir::MergeFeaturesOp merge : kind.merges) {
       mlir::OpBuilder before(merge);
-      Value checked = ir::CheckImageSlotsOp::create(before, merge.getLoc(), merge.getMask(),
-                                                    main_.getArgument(index), rowsPerImage);
+      Value checked =
+          ir::CheckImageSlotsOp::create(before, merge.getLoc(), merge.getMask(),
+                                        main_.getArgument(index), rowsPerImage[kind.number]);
       merge.getMaskMutable().assign(checked);
     }
-    getOperation()->setAttr(
-        "oriel.images",
-        builder.getDictionaryAttr({
-            builder.getNamedAttr("count", builder.getStringAttr(count)),
-            builder.getNamedAttr("per_sample", builder.getI64IntegerAttr(perSample)),
-            builder.getNamedAttr("rows", rows.getDictionary(&getContext())),
-        }));
+    images_.push_back(builder.getDictionaryAttr({
+        builder.getNamedAttr("count", builder.getStringAttr(kind.count)),
+        builder.getNamedAttr("per_sample", builder.getI64IntegerAttr(perSample[kind.number])),
+        builder.getNamedAttr("rows", rows.getDictionary(&getContext())),
+    }));
     return success();
   }
 
   // Rows of an input that one image takes: those of its first dimension, [samples * images * rows,
   // ..], or of its second, [samples, images * rows, ..].
-  FailureOr<int64_t> rowsOf(mlir::BlockArgument argument, const std::string& name,
-                            int64_t samples) {
+  FailureOr<int64_t> rowsOf(mlir::BlockArgument argument, const std::string& name, int64_t samples,
+                            int64_t images) {
     llvm::ArrayRef<int64_t> shape = shapeOf(argument);
-    if (!shape.empty() && shape[0] > 0 && shape[0] % (samples * perSample) == 0) {
-      return shape[0] / (samples * perSample);
+    if (!shape.empty() && shape[0] > 0 && shape[0] % (samples * images) == 0) {
+      return shape[0] / (samples * images);
     }
-    if (shape.size() > 1 && shape[0] == samples && shape[1] > 0 && shape[1] % perSample == 0) {
-      return shape[1] / perSample;
+    if (shape.size() > 1 && shape[0] == samples && shape[1] > 0 && shape[1] % images == 0) {
+      return shape[1] / images;
     }
     return main_.emitError("the input '")
            << name << "' holds images, but " << argument.getType() << " can't be divided into "
-           << perSample.getValue() << " for each of " << samples
+           << images << " for each of " << samples
            << " samples; correct `images.per_sample` or `model.bind` in the recipe";
   }
 
   mlir::func::FuncOp main_;
+  llvm::SmallPtrSet<Value, 8> ofText_, counted_;  // arguments
+  llvm::SmallVector<mlir::Attribute> images_;     // of `oriel.images`
 };
 
 }  // namespace

@@ -154,6 +154,26 @@ def RaiseSoftmax : Oriel_RaisePass<"oriel-raise-softmax"> {
   }];
 }
 
+def RaiseLogarithm : Oriel_RaisePass<"oriel-raise-logarithm"> {
+  let summary = "Logarithms of sigmoids and of sums of exponentials, that neither overflow nor vanish";
+  let description = [{
+    PyTorch's dynamo exporter writes `logsigmoid`, and the binary cross entropy with logits by it,
+    as the logarithm of a sigmoid, and `logaddexp` as that of a sum: of logits far from 0 the
+    first loses its digits, and is minus infinity in the end, and the second infinite.
+
+    ```mlir
+    %s = oriel.sigmoid %x
+    %y = oriel.log %s
+    // →
+    %y = min(%x, 0) - log(1 + exp(-|%x|))
+
+    %y = log(exp(%a) + exp(%b))
+    // →
+    %y = max(%a, %b) + log(1 + exp(-|%a - %b|))
+    ```
+  }];
+}
+
 def RaiseActivation : Oriel_RaisePass<"oriel-raise-activation"> {
   let summary = "SiLU, the GELU variants, and gated activations";
   let description = [{
@@ -302,41 +322,46 @@ def RaiseMerge : Oriel_RaisePass<"oriel-raise-merge"> {
   let summary = "The merge of image features, sample by sample";
   let description = [{
     Where the recipe declares how many feature rows a sample has, the scatter over the
-    flattened batch becomes a merge within each sample, which splits over the batch.
+    flattened batch becomes a merge within each sample, which splits over the batch. Images
+    of several kinds are told apart by the input that the features come from.
 
     ```mlir
     %y = oriel.masked_scatter %x, %mask_broadcast, %features
-    // oriel-raise-merge{rows-per-sample=49} →
+    // oriel-raise-merge{inputs=pixel_values rows-per-sample=49} →
     %y = oriel.merge_features %x, %mask, %features
     ```
   }];
   let options = [
-    Option<"rowsPerSample", "rows-per-sample", "int64_t", "0",
-           "Feature rows of a sample with images; 0: not declared, nothing is done">,
+    ListOption<"inputs", "inputs", "std::string",
+               "Of each kind of images, an input that holds them; or *, any. None: not declared">,
+    ListOption<"rowsPerSample", "rows-per-sample", "int64_t",
+               "Of each kind, feature rows of a sample">,
   ];
 }
 
 def CheckImages : Pass<"oriel-check-images", "::mlir::ModuleOp"> {
   let summary = "Checks at run time that the images of each sample fit its text";
   let description = [{
-    Adds an input to @main, the number of images that each sample brought, and compares it
-    with the image positions of each merge. The attribute `oriel.images` of the module names
-    that input, and the inputs that hold images with the rows that one image takes: those
-    that the image features depend on and the text does not.
+    Adds an input to @main for each kind of images, the number of those that each sample
+    brought, and compares it with the image positions of each merge. The attribute
+    `oriel.images` of the module names that input, and the inputs that hold images with the
+    rows that one image takes: those that the image features depend on and the text does not.
 
     ```mlir
     func.func @main(%pixels {input "pixel_values"}, %ids {input "input_ids"}) {
       %y = oriel.merge_features %x, %mask, %features
-    // oriel-check-images{per-sample=2 rows-per-image=49} →
+    // oriel-check-images{inputs=* per-sample=2 rows-per-image=49} →
     func.func @main(%pixels {..}, %ids {..}, %images {input "image_count"}) {
       %checked = oriel.check_image_slots %mask, %images {rows_per_image = 49}
       %y = oriel.merge_features %x, %checked, %features
     ```
   }];
   let options = [
-    Option<"perSample", "per-sample", "int64_t", "0",
-           "Most images of a sample; 0: not declared, nothing is done">,
-    Option<"rowsPerImage", "rows-per-image", "int64_t", "1", "Feature rows of an image">,
+    ListOption<"inputs", "inputs", "std::string",
+               "Of each kind of images, an input that holds them; or *, any. None: not declared">,
+    ListOption<"perSample", "per-sample", "int64_t", "Of each kind, most images of a sample">,
+    ListOption<"rowsPerImage", "rows-per-image", "int64_t",
+               "Of each kind, feature rows of an image">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

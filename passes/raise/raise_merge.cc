@@ -1,3 +1,4 @@
+#include "passes/raise/images.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -8,8 +9,8 @@ namespace oriel {
 
 namespace {
 
+using mlir::failure;
 using mlir::LogicalResult;
-using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
 
@@ -25,34 +26,28 @@ Value matchRowMask(Value mask) {
   return reshape.getInput();
 }
 
-struct MergePerSample : mlir::OpRewritePattern<ir::MaskedScatterOp> {
-  MergePerSample(mlir::MLIRContext* context, int64_t rows)
-      : OpRewritePattern(context), rows_(rows) {}
-
-  LogicalResult matchAndRewrite(ir::MaskedScatterOp op, PatternRewriter& rewriter) const override {
-    mlir::RankedTensorType type = tensorType(op.getInput());
-    if (type.getRank() != 3) return rewriter.notifyMatchFailure(op, "no [b, s, d] input");
-    Value mask = matchRowMask(op.getMask());
-    if (!mask) return rewriter.notifyMatchFailure(op, "the mask does not choose whole rows");
-    llvm::SmallVector<int64_t> perSample = {type.getDimSize(0), rows_, type.getDimSize(2)};
-    mlir::RankedTensorType featuresType = type.clone(perSample);
-    if (tensorType(op.getSource()).getNumElements() != featuresType.getNumElements()) {
-      return rewriter.notifyMatchFailure(op, "the source does not have the declared rows");
-    }
-    Value features = op.getSource();
-    if (features.getType() != featuresType) {
-      features = ir::ReshapeOp::create(rewriter, op.getLoc(), featuresType, features);
-    }
-    rewriter.replaceOpWithNewOp<ir::MergeFeaturesOp>(op, op.getInput(), mask, features);
-    return success();
+// Fails, and changes nothing, unless the scatter replaces whole rows and has `rows` of features for
+// each sample.
+LogicalResult mergePerSample(ir::MaskedScatterOp op, int64_t rows, mlir::RewriterBase& rewriter) {
+  mlir::RankedTensorType type = tensorType(op.getInput());
+  Value mask = type.getRank() == 3 ? matchRowMask(op.getMask()) : Value();
+  if (!mask) return failure();
+  llvm::SmallVector<int64_t> perSample = {type.getDimSize(0), rows, type.getDimSize(2)};
+  mlir::RankedTensorType featuresType = type.clone(perSample);
+  if (tensorType(op.getSource()).getNumElements() != featuresType.getNumElements()) {
+    return failure();
   }
-
- private:
-  int64_t rows_;
-};
+  rewriter.setInsertionPoint(op);
+  Value features = op.getSource();
+  if (features.getType() != featuresType) {
+    features = ir::ReshapeOp::create(rewriter, op.getLoc(), featuresType, features);
+  }
+  rewriter.replaceOpWithNewOp<ir::MergeFeaturesOp>(op, op.getInput(), mask, features);
+  return success();
+}
 
 // Why a scatter stayed one although `rows` of features per sample are declared.
-mlir::LogicalResult explain(ir::MaskedScatterOp op, int64_t rows) {
+LogicalResult explain(ir::MaskedScatterOp op, int64_t rows) {
   mlir::RankedTensorType type = tensorType(op.getInput()), source = tensorType(op.getSource());
   if (type.getRank() != 3 || !matchRowMask(op.getMask())) {
     op.emitWarning(
@@ -70,7 +65,8 @@ mlir::LogicalResult explain(ir::MaskedScatterOp op, int64_t rows) {
     diagnostic << "a source " << source;
   }
   diagnostic << ", but the recipe's `images` declares " << rows
-             << " (per_sample x rows_per_image); correct `images`";
+             << " (per_sample x rows_per_image); correct `images`, or declare the images of each "
+                "merge by themselves (a list)";
   return diagnostic;
 }
 
@@ -78,21 +74,27 @@ struct RaiseMerge : impl::RaiseMergeBase<RaiseMerge> {
   using RaiseMergeBase::RaiseMergeBase;
 
   void runOnOperation() override {
-    int64_t rows = rowsPerSample;
-    if (rows > 0) {
-      mlir::RewritePatternSet patterns(&getContext());
-      patterns.add<MergePerSample>(&getContext(), rows);
-      if (failed(applyRaise(getOperation(), std::move(patterns)))) return signalPassFailure();
+    llvm::SmallVector<ir::MaskedScatterOp> scatters;
+    getOperation().walk([&](ir::MaskedScatterOp op) { scatters.push_back(op); });
+    for (ir::MaskedScatterOp op : scatters) {
+      if (failed(run(op))) return signalPassFailure();
     }
-    getOperation().walk([&](ir::MaskedScatterOp op) {
-      if (rows > 0) {
-        if (failed(explain(op, rows))) signalPassFailure();
-        return;
-      }
-      op.emitWarning(
-          "the merge of image features is not split over the batch: declare `images: {per_sample, "
-          "rows_per_image}` in the recipe");
-    });
+  }
+
+ private:
+  LogicalResult run(ir::MaskedScatterOp op) {
+    mlir::FailureOr<std::optional<size_t>> images = imagesOf(op, op.getSource(), inputs);
+    if (failed(images)) return failure();
+    if (!*images) {
+      op.emitWarning("the merge of image features is not split over the batch: ")
+          << (inputs.empty() ? "declare `images: {per_sample, rows_per_image}` in the recipe"
+                             : "none of the inputs that the recipe's `images` declares is behind "
+                               "it; declare one that is");
+      return success();
+    }
+    const int64_t rows = rowsPerSample[**images];
+    mlir::IRRewriter rewriter(&getContext());
+    return succeeded(mergePerSample(op, rows, rewriter)) ? success() : explain(op, rows);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "passes/train/recipe.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "passes/config/suggest.h"
@@ -100,12 +101,27 @@ class RecipeReader {
   }
 
   void readImages(const YAML::Node& node) {
-    YamlMap map(&document_, node, "images", {"per_sample", "rows_per_image"});
+    if (!node.IsSequence()) return readImagesOfOneKind(node, "images", /*isOneOfSeveral=*/false);
+    if (node.size() == 0) document_.fail(node.Mark(), "'images' is an empty list; leave it out");
+    std::set<std::string> seen;
+    for (size_t i = 0; i < node.size() && document_.ok(); ++i) {
+      readImagesOfOneKind(node[i], "images[" + std::to_string(i) + "]", node.size() > 1);
+      const std::string& input = recipe_.images.back().input;
+      if (!seen.insert(input).second) {
+        document_.fail(node[i].Mark(), "'images' names the input '" + input + "' twice");
+      }
+    }
+  }
+
+  void readImagesOfOneKind(const YAML::Node& node, const std::string& path, bool isOneOfSeveral) {
+    YamlMap map(&document_, node, path, {"input", "per_sample", "rows_per_image"});
     map.require("rows_per_image");
+    if (isOneOfSeveral) map.require("input");
     Recipe::Images images;
+    images.input = map.readString("input", images.input);
     images.perSample = map.readInt("per_sample", 1, 1, kMaxRows);
     images.rowsPerImage = map.readInt("rows_per_image", 1, 1, kMaxRows);
-    recipe_.images = images;
+    recipe_.images.push_back(images);
   }
 
   void readLoss(const YAML::Node& node) {

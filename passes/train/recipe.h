@@ -28,12 +28,14 @@ struct Recipe {
   std::vector<Input> inputs;
 
   // Declares the image merge per sample: each sample has up to `perSample` images, each
-  // `rowsPerImage` feature rows.
+  // `rowsPerImage` feature rows. Several kinds of images are told apart by an input that holds
+  // them.
   struct Images {
+    std::string input = "*";  // any
     int64_t perSample = 1;
     int64_t rowsPerImage = 0;
   };
-  std::optional<Images> images;
+  std::vector<Images> images;
 
   enum class LossKind {
     kTokenCrossEntropy,

@@ -67,9 +67,10 @@ TEST(Recipe, ReadsEveryKey) {
   EXPECT_EQ(recipe.inputs[0].name, "labels");
   EXPECT_EQ(recipe.inputs[0].dtype, "int64");
   EXPECT_EQ(recipe.inputs[0].shape, (std::vector<int64_t>{4, 64}));
-  ASSERT_TRUE(recipe.images.has_value());
-  EXPECT_EQ(recipe.images->perSample, 2);
-  EXPECT_EQ(recipe.images->rowsPerImage, 49);
+  ASSERT_EQ(recipe.images.size(), 1);
+  EXPECT_EQ(recipe.images[0].input, "*");
+  EXPECT_EQ(recipe.images[0].perSample, 2);
+  EXPECT_EQ(recipe.images[0].rowsPerImage, 49);
   EXPECT_EQ(recipe.loss.output, "scores");
   EXPECT_FALSE(recipe.loss.shift);
   EXPECT_EQ(recipe.loss.ignoreIndex, -1);
@@ -101,7 +102,7 @@ TEST(Recipe, DefaultsOfWhatIsNotSaid) {
   absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal, "r.yaml");
   ASSERT_TRUE(recipe.ok()) << recipe.status();
   EXPECT_TRUE(recipe->bind.empty());
-  EXPECT_FALSE(recipe->images.has_value());
+  EXPECT_TRUE(recipe->images.empty());
   EXPECT_TRUE(recipe->loss.shift);
   EXPECT_EQ(recipe->loss.ignoreIndex, -100);
   EXPECT_TRUE(recipe->isTrainable("anything"));
@@ -236,6 +237,14 @@ TEST(Recipe, ValuesOutOfRange) {
               HasSubstr("'schedule.hold_steps' is not used by constant"));
   EXPECT_THAT(errorOf(replaced(kFull, "rows_per_image: 49", "rows_per_image: 0")),
               HasSubstr("'images.rows_per_image' must be 1 to 1073741824, not 0"));
+  const std::string sound = "{input: sound, rows_per_image: 8}";
+  const std::string images = "images: {per_sample: 2, rows_per_image: 49}";
+  EXPECT_THAT(errorOf(replaced(kFull, images, "images: [" + sound + ", {rows_per_image: 49}]")),
+              HasSubstr("missing key 'images[1].input'"));
+  EXPECT_THAT(errorOf(replaced(kFull, images, "images: [" + sound + ", " + sound + "]")),
+              HasSubstr("'images' names the input 'sound' twice"));
+  EXPECT_THAT(errorOf(replaced(kFull, images, "images: []")),
+              HasSubstr("'images' is an empty list; leave it out"));
   // Products of these are taken later.
   EXPECT_THAT(errorOf(replaced(kFull, "per_sample: 2", "per_sample: 4611686018427387904")),
               HasSubstr("'images.per_sample' must be 1 to 1073741824"));

@@ -56,6 +56,9 @@ uint32_t OldestReaderOf(const plan::Plan& plan) {
   if (plan.training().learning_rate().hold_steps() > 0) {
     oldest = std::max(oldest, kOldestReaderOfHeldRates);
   }
+  int counts = 0;
+  for (const auto& input : plan.inputs()) counts += input.image_count() ? 1 : 0;
+  if (counts > 1) oldest = std::max(oldest, kOldestReaderOfImageKinds);
   return oldest;
 }
 

@@ -176,6 +176,10 @@ TEST_F(PlanFileTest, PlansWithWhatIsNewNeedANewerReader) {
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfRemainders);
   plan.mutable_training()->mutable_learning_rate()->set_hold_steps(1);
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfHeldRates);
+  plan.add_inputs()->set_image_count(true);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfHeldRates);
+  plan.add_inputs()->set_image_count(true);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfImageKinds);
 }
 
 TEST_F(PlanFileTest, OlderFormat) {

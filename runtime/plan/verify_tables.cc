@@ -474,6 +474,13 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, ": ", input.images().per_sample(), " images of ", input.images().rows(),
                    " rows for each of ", samples, " samples don't fit its shape");
     }
+    const std::string& count = input.images().count();
+    const auto is_count = [&](const plan::Input& other) {
+      return other.name() == count && other.image_count();
+    };
+    if (!count.empty() && std::none_of(plan.inputs().begin(), plan.inputs().end(), is_count)) {
+      problems.Add(name, ": its images are counted by '", count, "', which counts none");
+    }
     if (input.image_count() &&
         (input.microbatch().dtype() != plan::I64 || shape.size() != 1 || shape[0] != samples)) {
       problems.Add(name, ": it counts images, but is not i64[", samples, "]");

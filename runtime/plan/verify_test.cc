@@ -196,6 +196,9 @@ const BadPlan kTables[] = {
        plan.mutable_inputs(0)->mutable_images()->set_rows(1);
      },
      "3 images of 1 rows for each of 4 samples don't fit its shape"},
+    {"ImagesThatNothingCounts",
+     [](auto& plan) { plan.mutable_inputs(0)->mutable_images()->set_count("labels"); },
+     "its images are counted by 'labels', which counts none"},
     {"ImageCountOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_image_count(true); },
      "it counts images, but is not i64[4]"},
     {"SampleBitsOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_sample_bits(true); },

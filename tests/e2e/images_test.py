@@ -27,20 +27,26 @@ def parameters() -> dict[str, numpy.ndarray]:
 
 def add_merge(graph: onnx_writer.Graph, features: str) -> str:
     """The embeddings of `input_ids`, with rows of `features` in the places of the image tokens."""
-    for name, value in {"token": IMAGE_TOKEN, "zero": [0], "last": [-1]}.items():
-        graph.initializer(name, numpy.array(value, "i8"))
     graph.node("Gather", ["embed", "input_ids"], "embeddings", axis=0)
-    graph.node("Equal", ["input_ids", "token"], "is_image")
-    graph.node("Unsqueeze", ["is_image", "last"], "column")
-    graph.node("Shape", ["embeddings"], "full")
-    graph.node("Expand", ["column", "full"], "mask")
-    graph.node("NonZero", ["mask"], "positions")
-    graph.node("Transpose", ["positions"], "indices", perm=[1, 0])
-    graph.node("Reshape", [features, "last"], "flat")
-    graph.node("Shape", ["indices"], "extent")
-    graph.node("Gather", ["extent", "zero"], "count", axis=0)
-    graph.node("Slice", ["flat", "zero", "count", "zero"], "rows")
-    return graph.node("ScatterND", ["embeddings", "indices", "rows"], "merged")
+    return add_merge_into(graph, "embeddings", features, IMAGE_TOKEN)
+
+
+def add_merge_into(graph: onnx_writer.Graph, text: str, features: str, token: int, prefix: str = "") -> str:
+    """Rows of `features` in the places of `token`; names begin with `prefix`."""
+    name = f"{prefix}{{}}".format
+    for constant, value in {"token": token, "zero": [0], "last": [-1]}.items():
+        graph.initializer(name(constant), numpy.array(value, "i8"))
+    graph.node("Equal", ["input_ids", name("token")], name("is_image"))
+    graph.node("Unsqueeze", [name("is_image"), name("last")], name("column"))
+    graph.node("Shape", [text], name("full"))
+    graph.node("Expand", [name("column"), name("full")], name("mask"))
+    graph.node("NonZero", [name("mask")], name("positions"))
+    graph.node("Transpose", [name("positions")], name("indices"), perm=[1, 0])
+    graph.node("Reshape", [features, name("last")], name("flat"))
+    graph.node("Shape", [name("indices")], name("extent"))
+    graph.node("Gather", [name("extent"), name("zero")], name("count"), axis=0)
+    graph.node("Slice", [name("flat"), name("zero"), name("count"), name("zero")], name("rows"))
+    return graph.node("ScatterND", [text, name("indices"), name("rows")], name("merged"))
 
 
 def model() -> bytes:

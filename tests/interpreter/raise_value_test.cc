@@ -56,7 +56,8 @@ std::vector<Case> AllCases() {
        std::filesystem::directory_iterator(ORIEL_SOURCE_DIR "/tests/lit/passes/raise")) {
     const std::string name = entry.path().filename();
     if (entry.path().extension() != ".mlir" || name.rfind("invalid", 0) == 0) continue;
-    if (name != "raise_merge.mlir") paths.insert(entry.path());
+    // Those of merges mean something for masks of so many positions only.
+    if (name.rfind("raise_merge", 0) != 0) paths.insert(entry.path());
   }
   std::vector<Case> cases;
   for (const std::string& path : paths) {

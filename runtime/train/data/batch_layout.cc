@@ -66,6 +66,10 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
   for (const plan::Buffer& buffer : program->buffers()) {
     if (buffer.kind() == plan::INPUT) used.insert(buffer.ref());
   }
+  std::string only_count;
+  for (const plan::Input& input : plan.inputs()) {
+    if (input.image_count()) only_count = input.name();
+  }
   for (const plan::Input& input : plan.inputs()) {
     BatchInput entry;
     entry.name = input.name();
@@ -86,6 +90,7 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
     if (input.has_images()) {
       entry.images = input.images().per_sample();
       entry.image_rows = input.images().rows();
+      entry.counted_by = input.images().count().empty() ? only_count : input.images().count();
       // [samples * rows, ..], or [samples, rows, ..].
       const bool joined = shape[0] == layout.micro_batch * entry.images * entry.image_rows;
       entry.image_row.assign(shape.begin() + (joined ? 1 : 2), shape.end());

@@ -22,11 +22,12 @@ struct BatchInput {
   bool labels = false;
   bool image_count = false;  // the number of images that a sample brought, from no member
   bool sample_bits = false;  // random bits of a sample, from no member
-  // Of an input of images: how many there may be of a sample, the rows that one takes, and a row's
-  // shape. `sample` has images * image_rows rows.
+  // Of an input of images: how many there may be of a sample, the rows that one takes, a row's
+  // shape, and the input that counts them. `sample` has images * image_rows rows.
   int64_t images = 0;
   int64_t image_rows = 0;
   Shape image_row;
+  std::string counted_by;
 };
 
 // A global batch is cut into microbatches, and those into the shares of data-parallel ranks (ranks

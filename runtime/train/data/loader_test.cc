@@ -364,7 +364,7 @@ TEST(SampleReaderTest, ImagesAreCountedWithoutBeingRead) {
   pixels.images = sizes.images = 2;
   pixels.image_rows = sizes.image_rows = 1;
   pixels.image_row = sizes.image_row = {3};
-  count.name = "count";
+  count.name = pixels.counted_by = sizes.counted_by = "count";
   count.image_count = true;
   count.sample = {DType::kI64, {}};
   SampleReader both(ReadIndex(folder.path()), {pixels, count});

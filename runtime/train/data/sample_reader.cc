@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -28,30 +29,38 @@ bool ShapesMatch(const Shape& found, const Shape& expected) {
 }  // namespace
 
 absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& targets) {
-  bool counts_images = false, reads = false;
+  // What the images of each kind are counted by, and the first input that holds some.
+  struct Count {
+    bool wanted = false;
+    std::optional<int64_t> images;
+    std::string from;
+  };
+  std::map<std::string, Count> counts;
+  bool reads = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    counts_images |= targets[i] != nullptr && inputs_[i].image_count;
-    reads |= targets[i] != nullptr && !inputs_[i].sample_bits;
+    if (targets[i] == nullptr) continue;
+    if (inputs_[i].image_count) counts[inputs_[i].name].wanted = true;
+    reads |= !inputs_[i].sample_bits;
   }
   if (!reads) return absl::OkStatus();
   const ShardSample& sample = index_->sample(number);
   ORIEL_ASSIGN_OR_RETURN(ReadFile file, ReadFile::Open(index_->shards()[sample.shard]));
-  std::optional<int64_t> images;
-  std::string images_from;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const BatchInput& input = inputs_[i];
-    const bool skipped = targets[i] == nullptr && !(input.images > 0 && counts_images);
+    Count* count = input.images > 0 ? &counts[input.counted_by] : nullptr;
+    const bool skipped = targets[i] == nullptr && (count == nullptr || !count->wanted);
     if (skipped || input.image_count || input.sample_bits) continue;
     absl::Status status;
-    if (input.images > 0) {
-      absl::StatusOr<int64_t> count = ReadImages(sample, input, file, targets[i]);
-      status = count.status();
-      if (status.ok() && images && *images != *count) {
-        status = absl::InvalidArgumentError(absl::StrCat(
-            "has ", *images, " images in ", images_from, ", but ", *count, " in ", input.member));
+    if (count != nullptr) {
+      absl::StatusOr<int64_t> images = ReadImages(sample, input, file, targets[i]);
+      status = images.status();
+      if (status.ok() && count->images && *count->images != *images) {
+        status = absl::InvalidArgumentError(absl::StrCat("has ", *count->images, " images in ",
+                                                         count->from, ", but ", *images, " in ",
+                                                         input.member));
       }
-      if (status.ok()) images = *count;
-      images_from = input.member;
+      if (status.ok()) count->images = *images;
+      count->from = input.member;
     } else {
       status = ReadInput(sample, input, file, targets[i]);
     }
@@ -59,7 +68,7 @@ absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& target
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (targets[i] == nullptr || !inputs_[i].image_count) continue;
-    const int64_t count = images.value_or(0);
+    const int64_t count = counts[inputs_[i].name].images.value_or(0);
     std::memcpy(targets[i], &count, sizeof count);
   }
   return absl::OkStatus();

@@ -122,8 +122,8 @@ module @negative_first_rank attributes {oriel.first_rank = -1 : i64} {
 
 // -----
 
-// expected-error@+1 {{expected `count`, the name of an input, `per_sample`, and the number of `rows` of each input}}
-module @images_without_number attributes {oriel.images = {count = "image_count", rows = {pixel_values = 1 : i64}}} {
+// expected-error@+1 {{expected a list, of each kind `count`, the name of an input, `per_sample`, and the number of `rows` of each input}}
+module @images_without_number attributes {oriel.images = [{count = "image_count", rows = {pixel_values = 1 : i64}}]} {
 }
 
 // -----

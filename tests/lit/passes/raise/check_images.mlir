@@ -1,8 +1,8 @@
-// RUN: oriel-opt %s --oriel-check-images="per-sample=2 rows-per-image=3" --split-input-file | FileCheck %s
+// RUN: oriel-opt %s --oriel-check-images="inputs=* per-sample=2 rows-per-image=3" --split-input-file | FileCheck %s
 
 // The images' inputs are what the features come from and the text does not; two rows of them are an image.
 
-// CHECK: module attributes {oriel.images = {count = "image_count", per_sample = 2 : i64, rows = {pixels = 2 : i64}}}
+// CHECK: module attributes {oriel.images = [{count = "image_count", per_sample = 2 : i64, rows = {pixels = 2 : i64}}]}
 module {
   // CHECK-LABEL: func.func @main
   // CHECK-SAME: %[[COUNT:[a-z0-9]+]]: tensor<2xi64> {oriel.kind = "input", oriel.ref = "image_count"}

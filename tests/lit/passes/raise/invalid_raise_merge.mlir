@@ -1,9 +1,9 @@
-// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-merge{rows-per-sample=50}))" --split-input-file --verify-diagnostics
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-merge{inputs=* rows-per-sample=50}))" --split-input-file --verify-diagnostics
 
 func.func @other_rows(%x: tensor<2x8x4xf32>, %m: tensor<2x8xi1>, %f: tensor<6x4xf32>) -> tensor<2x8x4xf32> {
   %0 = oriel.reshape %m : (tensor<2x8xi1>) -> tensor<2x8x1xi1>
   %1 = oriel.broadcast %0 : (tensor<2x8x1xi1>) -> tensor<2x8x4xi1>
-  // expected-error@+1 {{the merge of image features takes 3 rows for each of the 2 samples, but the recipe's `images` declares 50 (per_sample x rows_per_image); correct `images`}}
+  // expected-error@+1 {{the merge of image features takes 3 rows for each of the 2 samples, but the recipe's `images` declares 50 (per_sample x rows_per_image); correct `images`, or declare the images of each merge by themselves (a list)}}
   %2 = oriel.masked_scatter %x, %1, %f : (tensor<2x8x4xf32>, tensor<2x8x4xi1>, tensor<6x4xf32>) -> tensor<2x8x4xf32>
   return %2 : tensor<2x8x4xf32>
 }

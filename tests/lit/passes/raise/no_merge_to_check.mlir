@@ -1,4 +1,4 @@
-// RUN: oriel-opt %s --oriel-check-images="per-sample=2 rows-per-image=3" --verify-diagnostics
+// RUN: oriel-opt %s --oriel-check-images="inputs=* per-sample=2 rows-per-image=3" --verify-diagnostics
 
 module {
   // expected-warning@+1 {{the recipe declares `images`, but the model puts no features of images into its text}}

@@ -1,4 +1,4 @@
-// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-merge{rows-per-sample=3},canonicalize))" | FileCheck %s
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-merge{inputs=* rows-per-sample=3},canonicalize))" | FileCheck %s
 // RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-merge))" --verify-diagnostics | FileCheck %s --check-prefix=UNDECLARED
 
 // CHECK-LABEL: func.func @merge
