@@ -150,9 +150,9 @@ TEST(Importer, LocalFunctionsAreInlined) {
             "add");
 }
 
-// Also where another function calls it.
+// Also where another function calls it, or hands on an attribute that its own call doesn't give.
 TEST(Importer, LocalFunctionsHaveDefaultsOfAttributes) {
-  for (const char* called : {"scaled", "other"}) {
+  for (const char* called : {"scaled", "other", "handing_on"}) {
     EXPECT_EQ(opsOf(std::string(R"(<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
       g (float[2] x) => (float[2] y) { y = local.)") +
                     called + R"((x) }
@@ -162,10 +162,23 @@ TEST(Importer, LocalFunctionsHaveDefaultsOfAttributes) {
         b = Mul(a, c)
       }
       <domain: "local", opset_import: ["" : 20, "local" : 1]>
-      other (a) => (b) { b = local.scaled(a) })"),
+      other (a) => (b) { b = local.scaled(a) }
+      <domain: "local", opset_import: ["" : 20, "local" : 1]>
+      handing_on <factor> (a) => (b) { b = local.scaled<factor: float = @factor>(a) })"),
               "mul")
         << called;
   }
+}
+
+TEST(Importer, LocalFunctionsThatCallEachOther) {
+  EXPECT_THAT(testing::importText(R"(<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+    g (float[2] x) => (float[2] y) { y = local.ping(x) }
+    <domain: "local", opset_import: ["" : 20, "local" : 1]>
+    ping (a) => (b) { b = local.pong(a) }
+    <domain: "local", opset_import: ["" : 20, "local" : 1]>
+    pong (a) => (b) { b = local.ping(a) })")
+                  .errors,
+              HasSubstr("can't inline the functions"));
 }
 
 TEST(Importer, OpsDefinedByOthersAreInlined) {

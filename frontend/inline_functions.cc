@@ -107,32 +107,75 @@ void addDefaultAttributes(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   }
 }
 
-using LocalFunctions =
-    std::map<std::tuple<std::string, std::string, std::string>, const onnx::FunctionProto*>;
-
-// The same for calls of the model's own functions, and in graphs within `nodes`.
-void addDefaultAttributes(Nodes& nodes, const LocalFunctions& functions) {
+// Calls `visit` for the nodes, and for those of graphs within them.
+void visitNodes(Nodes& nodes, llvm::function_ref<void(onnx::NodeProto&)> visit) {
   for (onnx::NodeProto& node : nodes) {
+    visit(node);
     for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) {
-        addDefaultAttributes(*attribute.mutable_g()->mutable_node(), functions);
-      }
+      if (attribute.has_g()) visitNodes(*attribute.mutable_g()->mutable_node(), visit);
+      for (auto& graph : *attribute.mutable_graphs()) visitNodes(*graph.mutable_node(), visit);
     }
-    auto called = functions.find({node.domain(), node.op_type(), node.overload()});
-    if (called == functions.end()) continue;
-    for (const auto& attribute : called->second->attribute_proto()) addIfNotGiven(node, attribute);
   }
 }
 
+using Functions = google::protobuf::RepeatedPtrField<onnx::FunctionProto>;
+using LocalFunctionId = std::tuple<std::string, std::string, std::string>;
+
+LocalFunctionId idOf(const onnx::FunctionProto& function) {
+  return {function.domain(), function.name(), function.overload()};
+}
+LocalFunctionId idOfCalled(const onnx::NodeProto& node) {
+  return {node.domain(), node.op_type(), node.overload()};
+}
+
+// Those that call others in front of them, in rounds: what is called comes in a later one than its
+// last caller. Functions that call each other in a circle are in none.
+std::vector<std::vector<const onnx::FunctionProto*>> callersFirst(Functions& functions) {
+  struct Entry {
+    const onnx::FunctionProto* function = nullptr;
+    std::set<LocalFunctionId> called;
+    int callers = 0;
+  };
+  std::map<LocalFunctionId, Entry> entries;
+  for (const auto& function : functions) entries[idOf(function)].function = &function;
+  for (auto& function : functions) {
+    Entry& caller = entries[idOf(function)];
+    visitNodes(*function.mutable_node(), [&](onnx::NodeProto& node) {
+      auto called = entries.find(idOfCalled(node));
+      if (called == entries.end() || !caller.called.insert(called->first).second) return;
+      ++called->second.callers;
+    });
+  }
+  std::vector<std::vector<const onnx::FunctionProto*>> rounds;
+  std::vector<const Entry*> ready;
+  for (const auto& [id, entry] : entries) {
+    if (entry.callers == 0) ready.push_back(&entry);
+  }
+  while (!ready.empty()) {
+    std::vector<const Entry*> next;
+    rounds.emplace_back();
+    for (const Entry* caller : ready) {
+      rounds.back().push_back(caller->function);
+      for (const LocalFunctionId& id : caller->called) {
+        if (--entries[id].callers == 0) next.push_back(&entries[id]);
+      }
+    }
+    ready = std::move(next);
+  }
+  return rounds;
+}
+
+// The same for calls of the model's own functions in its graph.
 void addDefaultAttributes(onnx::ModelProto& model) {
-  LocalFunctions functions;
+  std::map<LocalFunctionId, const onnx::FunctionProto*> functions;
   for (const auto& function : model.functions()) {
-    functions[{function.domain(), function.name(), function.overload()}] = &function;
+    functions[idOf(function)] = &function;
   }
-  addDefaultAttributes(*model.mutable_graph()->mutable_node(), functions);
-  for (auto& function : *model.mutable_functions()) {
-    addDefaultAttributes(*function.mutable_node(), functions);
-  }
+  visitNodes(*model.mutable_graph()->mutable_node(), [&](onnx::NodeProto& node) {
+    auto called = functions.find(idOfCalled(node));
+    if (called == functions.end()) return;
+    for (const auto& attribute : called->second->attribute_proto()) addIfNotGiven(node, attribute);
+  });
 }
 
 // Counts the nodes that a graph has once its calls are inlined: functions that call each other
@@ -200,30 +243,42 @@ void inlineKeepingMetadata(onnx::ModelProto& model, Inline inlineAll) {
   passOnMetadata(before, *model.mutable_graph()->mutable_node());
 }
 
+// Callers first: an attribute that a function hands on, but its call does not give, is absent from
+// what is called, which may have a default for it.
+void inlineLocalFunctions(onnx::ModelProto& model) {
+  Functions all;
+  all.Swap(model.mutable_functions());
+  auto inlineThose = [&] {
+    addDefaultAttributes(model);
+    inlineKeepingMetadata(model, [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+  };
+  for (const auto& functions : callersFirst(all)) {
+    model.mutable_functions()->Clear();
+    for (const onnx::FunctionProto* function : functions) *model.add_functions() = *function;
+    inlineThose();
+  }
+  // Those of a circle, and what can't be inlined, for the inliner to say so.
+  model.mutable_functions()->Swap(&all);
+  inlineThose();
+}
+
 using FunctionIds = std::set<std::pair<std::string, std::string>>;
 
 // Adds the ops of nodes, and of graphs within them, that have no handler, but a body in ONNX's
 // definition.
 void findBodies(Nodes& nodes, const ModelFile& model, const OpRegistry& registry,
                 FunctionIds& found) {
-  for (auto& node : nodes) {
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) {
-        findBodies(*attribute.mutable_g()->mutable_node(), model, registry, found);
-      }
-    }
+  visitNodes(nodes, [&](onnx::NodeProto& node) {
     std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     int64_t version = model.opset(domain);
-    if (registry.find(domain, node.op_type(), version)) {
-      continue;
-    }
+    if (registry.find(domain, node.op_type(), version)) return;
     const auto* schema =
         onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(version), domain);
     if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
       addDefaultAttributes(node, *schema);
       found.emplace(domain, node.op_type());
     }
-  }
+  });
 }
 
 // What ONNX says of a failed assertion, less the place in its own source that comes first.
@@ -244,8 +299,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
   try {
     alignOwnDomains(*copy);
     if (copy->functions_size() > 0) {
-      addDefaultAttributes(*copy);
-      inlineKeepingMetadata(*copy, [&] { onnx::inliner::InlineLocalFunctions(*copy, true); });
+      inlineLocalFunctions(*copy);
     }
     // A body may call functions. The depth is bounded in case one can't be inlined and stays.
     constexpr int kMaxDepth = 4;

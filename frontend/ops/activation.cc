@@ -18,9 +18,13 @@ Value scale(NodeImporter& n, Value x, double factor) {
   return factor == 1.0 ? x : n.create<ir::MulOp>(x, n.scalarLike(x, factor));
 }
 
-// max(x, 0), and min(x, 0).
+// max(x, 0), and min(x, 0). At 0 the first has the derivative 0 and the second 1, as PyTorch's
+// activations count 0 among the numbers that are not positive.
 Value positivePart(NodeImporter& n, Value x) { return n.createLike<ir::ReluOp>(x); }
-Value negativePart(NodeImporter& n, Value x) { return n.create<ir::MinOp>(x, n.scalarLike(x, 0)); }
+Value negativePart(NodeImporter& n, Value x) {
+  Value zero = n.scalarLike(x, 0);
+  return n.create<ir::SelectOp>(n.create<ir::GreaterOp>(x, zero), zero, x);
+}
 
 LogicalResult importGelu(NodeImporter& n) {
   std::string approximate = n.attrString("approximate", "none");
@@ -90,19 +94,28 @@ LogicalResult importPRelu(NodeImporter& n) {
 }
 
 // x for x > 0, else alpha (exp(x) - 1); the exponent never sees a large x.
-LogicalResult importElu(NodeImporter& n) {
-  Value x = n.operand(0);
+Value elu(NodeImporter& n, Value x, double alpha) {
   Value grown =
       n.create<ir::SubOp>(n.createLike<ir::ExpOp>(negativePart(n, x)), n.scalarLike(x, 1));
-  return n.replace(
-      n.create<ir::AddOp>(positivePart(n, x), scale(n, grown, n.attrFloat("alpha", 1.0))));
+  return n.create<ir::AddOp>(positivePart(n, x), scale(n, grown, alpha));
 }
 
-// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which does not overflow.
+LogicalResult importElu(NodeImporter& n) {
+  return n.replace(elu(n, n.operand(0), n.attrFloat("alpha", 1.0)));
+}
+
+// gamma elu(x). ONNX's own body of it counts 0 among the positive numbers.
+LogicalResult importSelu(NodeImporter& n) {
+  Value y = elu(n, n.operand(0), n.attrFloat("alpha", 1.67326319217681884765625));
+  return n.replace(scale(n, y, n.attrFloat("gamma", 1.05070102214813232421875)));
+}
+
+// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which does not overflow. At 0, where the
+// derivatives of both summands jump, it is 1/2, as half of the maximum's: not relu's.
 Value softplus(NodeImporter& n, Value x) {
   Value small = n.createLike<ir::ExpOp>(n.createLike<ir::NegOp>(n.createLike<ir::AbsOp>(x)));
   Value log = n.createLike<ir::LogOp>(n.create<ir::AddOp>(small, n.scalarLike(x, 1)));
-  return n.create<ir::AddOp>(positivePart(n, x), log);
+  return n.create<ir::AddOp>(n.create<ir::MaxOp>(x, n.scalarLike(x, 0)), log);
 }
 
 LogicalResult importSoftplus(NodeImporter& n) { return n.replace(softplus(n, n.operand(0))); }
@@ -134,6 +147,7 @@ void registerActivationOps(OpRegistry& registry) {
   registry.add("LeakyRelu", 6, importLeakyRelu);
   registry.add("PRelu", 9, importPRelu);
   registry.add("Elu", 6, importElu);
+  registry.add("Selu", 6, importSelu);
   registry.add("Softplus", 1, importSoftplus);
   registry.add("Mish", 18, importMish);
   registry.add("Shrink", 9, importShrink);

@@ -23,18 +23,28 @@ constexpr size_t kMaxPieces = 4;
 // is (number of slabs of the data) + u.
 using Sources = Ints;
 
-// The last update of a slab counts. Fails, with an error, for a position outside the data.
-FailureOr<Sources> sourcesOf(NodeImporter& n, llvm::ArrayRef<int64_t> positions, int64_t slabs) {
+// Of several updates of a slab, which ONNX forbids, the last one counts, as in ONNX Runtime, with a
+// warning unless all are the same number. Fails, with an error, for a position outside the data.
+FailureOr<Sources> sourcesOf(NodeImporter& n, llvm::ArrayRef<int64_t> positions, int64_t slabs,
+                             Value updates) {
   if (slabs > kMaxEnumerated) {
     return n.error() << "scatters into " << slabs << " rows, more than " << kMaxEnumerated;
   }
   Sources sources = llvm::to_vector(llvm::seq<int64_t>(0, slabs));
+  bool isTwice = false;
   for (auto [update, position] : llvm::enumerate(positions)) {
     int64_t at = position < 0 ? position + slabs : position;
     if (at < 0 || at >= slabs) {
       return n.error() << "index " << position << " does not exist among " << slabs;
     }
+    isTwice |= sources[at] >= slabs;
     sources[at] = slabs + static_cast<int64_t>(update);
+  }
+  if (isTwice && !constantScalarOf(updates)) {
+    mlir::emitWarning(n.location())
+        << "its constant indices name a place several times, which ONNX forbids without a "
+           "reduction: the last update counts. If the exporter has lost one (of index_add, or "
+           "scatter_reduce), sum the updates in another way";
   }
   return sources;
 }
@@ -117,7 +127,7 @@ Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
   shape[0] = tensorType(positions).getNumElements();
   updates = n.reshape(updates, shape);
   if (auto constant = constantIntsOf(positions)) {
-    auto sources = sourcesOf(n, *constant, shapeOf(data)[0]);
+    auto sources = sourcesOf(n, *constant, shapeOf(data)[0], updates);
     return succeeded(sources) ? choose(n, data, updates, *sources, 0) : Value();
   }
   return replaceRows(n, data, n.reshape(positions, {shape[0]}), updates);
@@ -304,7 +314,7 @@ LogicalResult importScatterElements(NodeImporter& n) {
   }
   if (n.attrString("reduction", "none") == "none") {
     if (auto positions = slabPositions(indices, data, *axis)) {
-      auto sources = sourcesOf(n, *positions, shapeOf(data)[*axis]);
+      auto sources = sourcesOf(n, *positions, shapeOf(data)[*axis], updates);
       return failed(sources) ? failure() : n.replace(choose(n, data, updates, *sources, *axis));
     }
   }
