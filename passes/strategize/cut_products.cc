@@ -183,7 +183,7 @@ class ProductCutter {
 
   // Whether there is more to do, for another one: what was cut, or can be now.
   bool run() {
-    if (slicePointwise() || sliceMoved()) return true;
+    if (slicePointwise() || sliceMoved() || sliceShared()) return true;
     for (auto linear : main_.getOps<ir::LinearOp>()) {
       if (std::optional<Cut> cut = cutOf(linear)) cuts_.push_back(std::move(*cut));
     }
@@ -422,6 +422,89 @@ class ProductCutter {
       for (auto [step, place] : llvm::reverse((*moved)->steps)) step->erase();
     }
     return true;
+  }
+
+  // Products of several layers, or of one that runs several times, with the same weight, of which
+  // each takes the same slices: they become products with slices of the parameters, which are parts
+  // of theirs then. Whether there were any.
+  bool sliceShared() {
+    bool sliced = false;
+    for (Value argument : main_.getArguments()) sliced |= sliceShared(argument);
+    return sliced;
+  }
+
+  bool sliceShared(Value weight) {
+    if (!values_.parameters.contains(weight) || weight.hasOneUse() || !isSplit(weight) ||
+        shardingOf(strategy_, nameOf(weight))) {
+      return false;
+    }
+    llvm::SmallVector<std::pair<ir::LinearOp, llvm::SmallVector<Taken>>> uses;
+    llvm::SmallVector<Taken> all;
+    for (mlir::OpOperand& use : weight.getUses()) {
+      auto linear = llvm::dyn_cast<ir::LinearOp>(use.getOwner());
+      if (!linear || use.get() == linear.getInput() || !isAlike(linear, uses)) return false;
+      llvm::SmallVector<Taken> taken;
+      llvm::SmallVector<std::pair<Operation*, Place>> path;
+      if (!findTaken(linear.getResult(), {linear.getType().getRank() - 1, 1}, path, taken)) {
+        return false;
+      }
+      all.append(taken);
+      uses.emplace_back(linear, std::move(taken));
+    }
+    if (uses.empty()) return false;
+    ir::LinearOp first = uses.front().first;
+    const int64_t width = first.getType().getShape().back();
+    llvm::SmallVector<Columns> pieces = piecesOf(uses.front().second, width);
+    const bool areSame =
+        llvm::all_of(uses, [&](const auto& use) { return piecesOf(use.second, width) == pieces; });
+    Value bias = first.getBias();
+    if (pieces.empty() || !areSame || !areTrained(all, pieces) || !isOf(bias, uses.size())) {
+      return false;
+    }
+    auto builder = mlir::OpBuilder::atBlockBegin(&main_.getBody().front());
+    std::map<Columns, std::pair<Value, Value>> parts;
+    for (const Columns& columns : pieces) {
+      parts[columns] = {sliceOf(builder, weight, first.getTransposeWeight() ? 0 : 1, columns),
+                        bias ? sliceOf(builder, bias, 0, columns) : Value()};
+    }
+    for (auto& [linear, taken] : uses) {
+      builder.setInsertionPoint(linear);
+      std::map<Columns, Value> products;
+      for (const auto& [columns, part] : parts) {
+        products[columns] =
+            ir::LinearOp::create(builder, linear.getLoc(), linear.getInput(), part.first,
+                                 part.second, linear.getTransposeWeight());
+      }
+      takeFrom(builder, taken, products);
+      eraseUnused(linear);
+    }
+    return true;
+  }
+
+  // Whether it takes its weight and bias as the products before it do.
+  static bool isAlike(ir::LinearOp linear,
+                      llvm::ArrayRef<std::pair<ir::LinearOp, llvm::SmallVector<Taken>>> before) {
+    if (before.empty()) return true;
+    ir::LinearOp first = before.front().first;
+    return linear.getBias() == first.getBias() &&
+           linear.getTransposeWeight() == first.getTransposeWeight();
+  }
+
+  // Whether there is no bias, or it is a parameter that may be cut, of so many products and nothing
+  // else.
+  bool isOf(Value bias, size_t products) const {
+    if (!bias) return true;
+    const auto uses = static_cast<size_t>(std::distance(bias.use_begin(), bias.use_end()));
+    return values_.parameters.contains(bias) && uses == products &&
+           !shardingOf(strategy_, nameOf(bias));
+  }
+
+  static Value sliceOf(mlir::OpBuilder& builder, Value parameter, int64_t dim, Columns columns) {
+    llvm::SmallVector<int64_t> limits(ir::shapeOf(parameter));
+    llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
+    starts[dim] = columns.first;
+    limits[dim] = columns.second;
+    return ir::SliceOp::create(builder, parameter.getLoc(), parameter, starts, limits, strides);
   }
 
   // Of what is made of products: the same of slices of them.

@@ -162,6 +162,7 @@ class BlockFinder {
     Operation* op = result.getOwner();
     // Each rank has all of a constant, and takes its piece.
     if (op->hasTrait<mlir::OpTrait::ConstantLike>()) return true;
+    if (llvm::isa<ir::ReceiveOp>(op)) return fail("it comes from another stage, whole");
     const ShardingRule& rule = this->rule(op);
     const FactorList& factors = rule.results[result.getResultNumber()][dim];
     RankRange left = range;

@@ -118,3 +118,16 @@ module {
     }
   }
 }
+
+// -----
+
+// What a stage receives is whole: its other half is behind the border.
+// CHECK: strategize: oriel.linear is not split over 2 ranks: it comes from another stage, whole
+module {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<8x8xf32>}
+  func.func @forward(%w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+    %0 = oriel.receive {channel = "forward.0.x", peer = "p0"} : () -> tensor<4x8xf32>
+    %1 = oriel.linear %0, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    return
+  }
+}

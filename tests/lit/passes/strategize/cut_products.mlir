@@ -318,3 +318,64 @@ func.func @main(
   %6 = oriel.mul %5, %4 : (tensor<6x1x2x4xf32>, tensor<6x1x2x4xf32>) -> tensor<6x1x2x4xf32>
   return %6 : tensor<6x1x2x4xf32>
 }
+
+// -----
+
+// A layer that runs twice: both times by the same parts.
+// CHECK-LABEL: oriel.parameter @p0_0 {onnx_name = "twice.w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 8, 16>, type = tensor<8x8xf32>}
+// CHECK-NEXT: oriel.parameter @p0_1 {onnx_name = "twice.w", oriel.start = array<i64: 0, 8>
+// CHECK: oriel.parameter @p1_{{[0-9]}} {onnx_name = "twice.b", oriel.start = array<i64: 0>
+// CHECK: oriel.parameter @p1_{{[0-9]}} {onnx_name = "twice.b", oriel.start = array<i64: 8>
+// CHECK: func.func @main
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<3x8xf32> {
+// CHECK-SAME: %[[W0:[a-z0-9]+]]: tensor<8x8xf32> {
+// CHECK-SAME: %[[W1:[a-z0-9]+]]: tensor<8x8xf32> {
+// CHECK-SAME: %[[B0:[a-z0-9]+]]: tensor<8xf32> {
+// CHECK-SAME: %[[B1:[a-z0-9]+]]: tensor<8xf32> {
+// CHECK-NOT: slice
+// CHECK: %[[Q:.*]] = oriel.linear %[[X]], %[[W0]], %[[B0]]
+// CHECK: %[[K:.*]] = oriel.linear %[[X]], %[[W1]], %[[B1]]
+// CHECK: %[[NEXT:.*]] = oriel.mul %[[Q]], %[[K]]
+// CHECK: oriel.linear %[[NEXT]], %[[W0]], %[[B0]]
+// CHECK: oriel.linear %[[NEXT]], %[[W1]], %[[B1]]
+module {
+  oriel.parameter @p0 {onnx_name = "twice.w", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "twice.b", type = tensor<16xf32>}
+  func.func @main(%x: tensor<3x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %b: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<3x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w, %b : (tensor<3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+    %q0 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k0 = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %1 = oriel.mul %q0, %k0 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    %2 = oriel.linear %1, %w, %b : (tensor<3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+    %q1 = oriel.slice %2 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k1 = oriel.slice %2 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %3 = oriel.mul %q1, %k1 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    return %3 : tensor<3x8xf32>
+  }
+}
+
+// -----
+
+// Other slices the second time: it stays whole.
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "other.w", type = tensor<8x16xf32>}
+// CHECK-NEXT: func.func @main
+module {
+  oriel.parameter @p0 {onnx_name = "other.w", type = tensor<8x16xf32>}
+  func.func @main(%x: tensor<3x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<3x4xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w : (tensor<3x8xf32>, tensor<8x16xf32>) -> tensor<3x16xf32>
+    %q0 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k0 = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %1 = oriel.mul %q0, %k0 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    %2 = oriel.linear %1, %w : (tensor<3x8xf32>, tensor<8x16xf32>) -> tensor<3x16xf32>
+    %q1 = oriel.slice %2 {starts = array<i64: 0, 0>, limits = array<i64: 3, 12>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x12xf32>
+    %k1 = oriel.slice %2 {starts = array<i64: 0, 12>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x4xf32>
+    %3 = oriel.slice %q1 {starts = array<i64: 0, 0>, limits = array<i64: 3, 4>, strides = array<i64: 1, 1>} : (tensor<3x12xf32>) -> tensor<3x4xf32>
+    %4 = oriel.mul %3, %k1 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+    return %4 : tensor<3x4xf32>
+  }
+}
