@@ -25,6 +25,7 @@ CASES = {
     "gpt2_124m": Case("gpt2_124m", 64, 1024, 6e-4),
     "llava_2b": Case("llava_2b", 8, 576 + 512, 2e-5),
     "llava_7b": Case("llava_1_5_7b", 4, 576 + 512, 2e-5),
+    "llava_7b_batch8": Case("llava_1_5_7b", 8, 576 + 512, 2e-5),
     "llava_tiny": Case("llava_small", 2, 24, 1e-3),
 }
 

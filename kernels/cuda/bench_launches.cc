@@ -9,6 +9,7 @@ struct Sizes {
   int64_t batch, length, hidden, heads, key_heads, wide, vocabulary;
   int64_t side, patch, vision, vision_heads;  // of images: patches a side, pixels of a patch
   int64_t parameters;                         // that are stepped at a time
+  int64_t narrow, narrow_rows;                // of a narrow product with many rows
 
   int64_t rows() const { return batch * length; }
   int64_t patches() const { return side * side; }
@@ -40,6 +41,11 @@ void AddProducts(const Sizes& s, std::vector<BenchLaunch>& launches) {
     Add(launches, {"linear_weight_grad", {x, y, sum}, {sum}, stored, flops, 0, 0, {2}});
     Add(launches, {"linear_grads", {x, y, sum}, {sum, F32({wide})}, stored, flops, 0, 0, {2}});
   }
+  // GPT-2's 64 x 1024 tokens: the sums of so few columns have little to share out.
+  const TensorSpec narrow = BF16({s.narrow_rows, s.narrow}), square = BF16({s.narrow, s.narrow});
+  const double of_narrow = 2.0 * static_cast<double>(s.narrow_rows * s.narrow * s.narrow);
+  Add(launches, {"linear_grads", {narrow, narrow}, {square, BF16({s.narrow})}, stored, of_narrow});
+  Add(launches, {"linear_weight_grad", {narrow, narrow}, {square}, stored, of_narrow});
   const double flops = 2.0 * static_cast<double>(rows * s.hidden * s.wide);
   const TensorSpec y = BF16({rows, s.wide}), w = BF16({s.wide, s.hidden}), bias = BF16({s.wide});
   const Attributes gelu = {{"kind", "gelu_tanh"}, {"transpose_weight", int64_t{1}}};
@@ -105,7 +111,9 @@ void AddAttention(const Sizes& s, std::vector<BenchLaunch>& launches) {
   const Attributes causal = {{"scale", 0.088}, {"causal", int64_t{1}}}, all = {{"scale", 0.125}};
   AddAttentionOf(s, s.length, s.hidden, s.heads, s.heads, false, causal, 0.5, launches);
   AddAttentionOf(s, s.length, s.hidden, s.heads, s.key_heads, false, causal, 0.5, launches);
-  AddAttentionOf(s, s.patches(), s.vision, s.vision_heads, s.vision_heads, false, all, 1, launches);
+  // Behind the patches, a class token.
+  AddAttentionOf(s, s.patches() + 1, s.vision, s.vision_heads, s.vision_heads, false, all, 1,
+                 launches);
   AddAttentionOf(s, s.length, s.hidden, s.heads, s.heads, true, all, 1, launches);
 }
 
@@ -129,6 +137,8 @@ void AddReductions(const Sizes& s, std::vector<BenchLaunch>& launches) {
   const Attributes last = {{"dim", int64_t{1}}};
   Add(launches, {"reduce_sum", {x}, {F32({s.hidden})}, {{"dims", Ints{0}}}});
   Add(launches, {"reduce_sum", {x}, {row}, {{"dims", Ints{1}}}});
+  Add(launches,
+      {"reduce_sum", {BF16({s.narrow_rows, s.narrow})}, {BF16({s.narrow})}, {{"dims", Ints{0}}}});
   Add(launches, {"cumsum", {x}, {x}, last});
   // Inverses in chunks of 64 positions, of each head.
   const TensorSpec chunks = F32({std::max<int64_t>(1, s.rows() / 64), s.heads, 64, 64});
@@ -341,11 +351,11 @@ BenchLaunch SquareProduct(int64_t size) {
 }
 
 std::vector<BenchLaunch> DecoderLaunches() {
-  return Launches({8, 1024, 4096, 32, 8, 11008, 32000, 24, 14, 1024, 16, 1 << 28});
+  return Launches({8, 1024, 4096, 32, 8, 11008, 32000, 24, 14, 1024, 16, 1 << 28, 768, 1 << 16});
 }
 
 std::vector<BenchLaunch> TinyLaunches() {
-  return Launches({2, 16, 64, 4, 2, 96, 80, 2, 4, 32, 2, 1000});
+  return Launches({2, 16, 64, 4, 2, 96, 80, 2, 4, 32, 2, 1000, 32, 64});
 }
 
 std::string BenchedWith(const std::string& kernel) {

@@ -103,11 +103,24 @@ absl::StatusOr<int> Device::Attribute(CUdevice_attribute attribute) const {
   return value;
 }
 
+namespace {
+
+// The driver loads a function's code when it is launched first, and may wait for the whole device
+// then (CUDA C++ Programming Guide, "Lazy Loading"): not while a rank of this process records.
+absl::StatusOr<Function> Loaded(const Driver& driver, CUfunction function,
+                                const std::string& name) {
+  ORIEL_RETURN_IF_ERROR(DriverStatus(driver, driver.cuFuncLoad(function),
+                                     absl::StrCat("loading the kernel ", name).c_str()));
+  return Function(&driver, function, name);
+}
+
+}  // namespace
+
 absl::StatusOr<Function> Device::Find(const std::string& name) const {
   for (const CUmodule module : kernels_) {
     CUfunction function = nullptr;
     const CUresult result = driver_.cuModuleGetFunction(&function, module, name.c_str());
-    if (result == CUDA_SUCCESS) return Function(&driver_, function, name);
+    if (result == CUDA_SUCCESS) return Loaded(driver_, function, name);
     if (result != CUDA_ERROR_NOT_FOUND) return DriverStatus(driver_, result, name.c_str());
   }
   return absl::NotFoundError(absl::StrCat("Oriel's kernels for CUDA devices have no ", name));
@@ -125,7 +138,7 @@ absl::StatusOr<Function> Device::Load(const std::string& image, const std::strin
   ORIEL_RETURN_IF_ERROR(
       DriverStatus(driver_, driver_.cuModuleGetFunction(&function, found->second, name.c_str()),
                    absl::StrCat("the kernel ", name).c_str()));
-  return Function(&driver_, function, name);
+  return Loaded(driver_, function, name);
 }
 
 absl::Status Device::AddScratch(int64_t bytes) {

@@ -59,6 +59,7 @@ namespace oriel::kernels::cuda {
   F(cuModuleLoadData)                  \
   F(cuModuleUnload)                    \
   F(cuModuleGetFunction)               \
+  F(cuFuncLoad)                        \
   F(cuFuncSetAttribute)                \
   F(cuFuncGetAttribute)                \
   F(cuLaunchKernel)

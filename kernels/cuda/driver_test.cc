@@ -138,6 +138,23 @@ TEST(Device, KeepsScratchThatIsHeld) {
 
 int loads = 0;
 
+// No kernel is loaded by its first launch, which another rank's recording may not bear.
+TEST(Device, LoadsWhatItFinds) {
+  Driver driver = Copy();
+  ORIEL_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Device> device, Device::Open(driver, 0));
+  driver.cuModuleGetFunction = [](CUfunction*, CUmodule, const char*) { return CUDA_SUCCESS; };
+  driver.cuFuncLoad = [](CUfunction) {
+    ++loads;
+    return CUDA_SUCCESS;
+  };
+  loads = 0;
+  ORIEL_EXPECT_OK(device->Find("kernel").status());
+  EXPECT_EQ(loads, 1);
+  driver.cuFuncLoad = [](CUfunction) { return CUDA_ERROR_OUT_OF_MEMORY; };
+  EXPECT_THAT(device->Find("kernel").status(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                        HasSubstr("loading the kernel kernel")));
+}
+
 TEST(Device, LoadsAnImageOnce) {
   Driver driver = Copy();
   driver.cuModuleLoadData = [](CUmodule* module, const void* image) {

@@ -54,6 +54,9 @@ struct SegmentProfile {
   std::vector<int64_t> nanoseconds;  // total of each instruction, in the plan's order
   // Of each instruction's shortest run: the first one also loads libraries' kernels.
   std::vector<int64_t> least_nanoseconds;
+  // The shortest time between two of a device's events with nothing between them: what each of the
+  // times above has too much, or so. 0 where no events are used.
+  int64_t least_empty_nanoseconds = 0;
 };
 
 // One rank's arena, prepared kernels, communication groups and streams. Not thread-safe: one thread

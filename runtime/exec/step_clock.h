@@ -8,7 +8,7 @@
 //
 // Between two steps an event is put on the computing stream, so that the device need not wait for
 // the host: a step takes from the event before it to the one behind. Work on other streams counts
-// where the computing stream waits for it.
+// where the computing stream waits for it. Two events at the beginning say what events take.
 #ifndef ORIEL_RUNTIME_EXEC_STEP_CLOCK_H_
 #define ORIEL_RUNTIME_EXEC_STEP_CLOCK_H_
 
@@ -31,7 +31,8 @@ class StepClock {
   absl::Status AddTo(Backend& backend, SegmentProfile& profile) const;
 
  private:
-  std::vector<std::unique_ptr<Backend::Event>> events_;  // before the first step, behind each
+  // Before the first step two, then one behind each.
+  std::vector<std::unique_ptr<Backend::Event>> events_;
 };
 
 // Adds a run of an instruction.

@@ -480,6 +480,7 @@ Driver MakeTable() {
   driver.cuModuleLoadData = &LoadModule;
   driver.cuModuleUnload = &UnloadModule;
   driver.cuModuleGetFunction = &GetFunction;
+  driver.cuFuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
   driver.cuFuncSetAttribute = &SetFunctionAttribute;
   driver.cuFuncGetAttribute = &GetFunctionAttribute;
   driver.cuLaunchKernel = &LaunchKernel;

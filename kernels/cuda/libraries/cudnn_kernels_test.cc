@@ -164,21 +164,20 @@ TEST_F(CudnnKernelsTest, GradientsInPieces) {
   ProvideCudnn(device_->driver(), *emulated);
 }
 
-TEST_F(CudnnKernelsTest, MasksOverTilesThatAreNotFull) {
-  const auto masked_grad = [](int64_t keys) {
+TEST_F(CudnnKernelsTest, GradientsOverATileThatIsHalfFull) {
+  const auto grad = [this](int64_t keys, bool masked, bool causal) {
     KernelSpec spec = AttentionGrad(64, keys);
-    spec.operands.push_back({DType::kBool, {1, 1, 64, keys}});
-    return spec;
+    if (masked) spec.operands.push_back({DType::kBool, {1, 1, 64, keys}});
+    spec.attributes["causal"] = int64_t{causal};
+    return Dispatched(spec);
   };
-  const Cudnn* const emulated = *CudnnFor(device_->driver());
-  Cudnn before = *emulated;
-  before.cudnnGetVersion = [] { return size_t{92500}; };
-  EXPECT_THAT(Dispatched(masked_grad(192)), HasSubstr("): MakeCudnnAttentionGrad\n"));
-  ProvideCudnn(device_->driver(), before);
-  EXPECT_THAT(Dispatched(masked_grad(192)),
-              HasSubstr("before 9.26 not taken with a mask over 192 keys"));
-  EXPECT_THAT(Dispatched(masked_grad(256)), HasSubstr("): MakeCudnnAttentionGrad\n"));
-  ProvideCudnn(device_->driver(), *emulated);
+  for (const bool masked : {false, true}) {
+    EXPECT_THAT(grad(192, masked, false), HasSubstr("not taken for the gradient over 192 keys"));
+    EXPECT_THAT(grad(200, masked, false), HasSubstr("): MakeCudnnAttentionGrad\n"));
+    EXPECT_THAT(grad(256, masked, false), HasSubstr("): MakeCudnnAttentionGrad\n"));
+  }
+  EXPECT_THAT(grad(192, false, true), HasSubstr("): MakeCudnnAttentionGrad\n"));
+  EXPECT_THAT(grad(192, true, true), HasSubstr("not taken for the gradient over 192 keys"));
 }
 
 TEST_F(CudnnKernelsTest, ConvolutionsOfBf16) {
