@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/plugins/load_plugins.h"
 #include "runtime/base/cores.h"
 #include "runtime/base/files.h"
@@ -19,6 +21,8 @@
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
+#include "runtime/train/checkpoint/best_checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint_writer.h"
 #include "runtime/train/evaluator.h"
 #include "runtime/train/event_file.h"
 #include "runtime/train/learning_rate.h"
@@ -113,17 +117,19 @@ absl::StatusOr<EventFile*> OpenEvents(const Job& job, const RankContext& context
   return &*events;
 }
 
-// True if interrupted. Writes the logits to a file of that name unless it is empty.
-absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context,
-                                  std::optional<EventFile>& events, int64_t step,
-                                  const std::string& logits) {
+// The loss, a NaN if no label counts; nothing if interrupted. Writes the logits to a file of that
+// name unless it is empty.
+absl::StatusOr<std::optional<double>> EvaluateRank(const Job& job, const RankContext& context,
+                                                   std::optional<EventFile>& events, int64_t step,
+                                                   const std::string& logits) {
   ORIEL_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(context, job.eval_data, logits));
   // Between steps there are several.
   const std::string place =
       job.trains() && step < job.steps ? absl::StrCat("step ", step, ", ") : "";
+  std::optional<double> loss;
   if (evaluation.interrupted) {
     Say(context, absl::StrCat(place, "eval interrupted after ", evaluation.samples, " samples"));
-    return true;
+    return loss;
   }
   Say(context, absl::StrCat(place, FormatEvaluation(evaluation)));
   if (context.is_first()) {
@@ -132,7 +138,24 @@ absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context,
   }
   ORIEL_ASSIGN_OR_RETURN(EventFile * file, OpenEvents(job, context, events));
   if (file != nullptr) ORIEL_RETURN_IF_ERROR(file->Write(step, ScalarsOf(evaluation)));
-  return false;
+  const bool counts = !evaluation.labelled || evaluation.tokens > 0;
+  loss = counts ? evaluation.loss : std::nan("");
+  return loss;
+}
+
+// That of the last step, which was trained and saved, may be the best checkpoint.
+absl::Status NameBest(const Job& job, const RankContext& context, int64_t step, double loss) {
+  const std::string& save_dir = job.options.save_dir;
+  if (!job.options.keep_best || !job.trains() || !context.is_first()) return absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(const bool is_best, IsBestCheckpoint(save_dir, {step, loss}));
+  if (is_best) ORIEL_RETURN_IF_ERROR(WriteBestCheckpoint(save_dir, {step, loss}));
+  ORIEL_ASSIGN_OR_RETURN(const auto best, FindBestCheckpoint(save_dir, step));
+  if (best) {
+    Say(context, absl::StrCat("the best checkpoint is ",
+                              JoinPath(save_dir, CheckpointFolderName(best->step)), ", eval loss ",
+                              absl::StrFormat("%.4f", best->loss)));
+  }
+  return absl::OkStatus();
 }
 
 // True if interrupted.
@@ -159,6 +182,7 @@ absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, Model
   options.save_every = job.options.save_every;
   options.keep = job.options.keep;
   options.eval_every = job.options.eval_every;
+  options.keep_best = job.options.keep_best;
   options.evaluate = [&](int64_t step) {
     return EvaluateRank(job, context, events, step, /*logits=*/"");
   };
@@ -260,8 +284,10 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
     step = std::max(step, job.steps);
   }
   if (job.eval_data != nullptr && !interrupted) {
-    ORIEL_ASSIGN_OR_RETURN(interrupted,
+    ORIEL_ASSIGN_OR_RETURN(const std::optional<double> loss,
                            EvaluateRank(job, context, events, step, job.options.eval_logits));
+    interrupted = !loss;
+    if (loss) ORIEL_RETURN_IF_ERROR(NameBest(job, context, step, *loss));
   }
   if (!job.options.dump_parameters.empty()) {
     ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, context.world));

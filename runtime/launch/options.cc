@@ -73,6 +73,10 @@ const char* CheckUsage(const RunOptions& options) {
   if (options.keep > 0 && options.save_dir.empty()) {
     return "--keep needs --save-dir DIR, where checkpoints go";
   }
+  if (options.keep_best && (options.save_dir.empty() || options.eval_every == 0)) {
+    return "--keep-best needs --save-dir DIR, where checkpoints go, and --eval-every K, which says "
+           "how good they are";
+  }
   if (options.auto_resume && options.save_dir.empty()) {
     return "--auto-resume needs --save-dir DIR, where checkpoints are";
   }
@@ -185,6 +189,9 @@ void AddCheckpoints(CLI::App& app, RunOptions& options) {
                  "remove checkpoints of earlier steps, but for the N latest (default: all stay)")
       ->type_name("N")
       ->check(AtLeast(1))
+      ->group(kGroup);
+  app.add_flag("--keep-best", options.keep_best,
+               "save one where an evaluation has the lowest loss so far, which --keep leaves")
       ->group(kGroup);
   CLI::Option* resume = app.add_option("--resume", options.resume,
                                        "go on from the latest checkpoint in DIR, or from DIR")

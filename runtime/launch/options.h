@@ -41,7 +41,8 @@ struct RunOptions {
   std::string tensorboard;  // folder, or empty
   std::string save_dir;
   int64_t save_every = 0;
-  int64_t keep = 0;  // 0: all
+  int64_t keep = 0;        // 0: all
+  bool keep_best = false;  // that of the lowest loss of an evaluation
   std::string resume;
   bool auto_resume = false;  // from save_dir, if a checkpoint is there
   std::string init_from;

@@ -41,10 +41,11 @@ uint64_t HashOf(const std::optional<CheckpointReader>& checkpoint) {
 
 std::vector<Item> ItemsOf(const Job& job) {
   const RunOptions& o = job.options;
-  std::string options = absl::StrCat(
-      job.steps, " ", o.no_shuffle, " ", o.save_every, " ", o.eval_every, " ", o.save_dir.empty(),
-      " ", o.eval_logits.empty(), " ", o.dump_gradients.empty(), " ", o.dump_parameters.empty(),
-      " ", o.trace.empty(), " ", o.check_nan, " ", o.profile, " ", o.allow_nan);
+  std::string options =
+      absl::StrCat(job.steps, " ", o.no_shuffle, " ", o.save_every, " ", o.eval_every, " ",
+                   o.keep_best, " ", o.save_dir.empty(), " ", o.eval_logits.empty(), " ",
+                   o.dump_gradients.empty(), " ", o.dump_parameters.empty(), " ", o.trace.empty(),
+                   " ", o.check_nan, " ", o.profile, " ", o.allow_nan);
   if (o.trace_steps) {
     absl::StrAppend(&options, " ", o.trace_steps->first, "-", o.trace_steps->last);
   }

@@ -40,7 +40,10 @@ void Progress::Update(const StepMetrics& metrics) {
   const auto interval = terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(10);
   if (!first && metrics.step != total_steps_ && now - last_shown_ < interval) return;
   last_shown_ = now;
-  const double eta = static_cast<double>(total_steps_ - metrics.step) * mean_step_ms_ / 1000;
+  int64_t evaluations = 0;
+  if (eval_every_ > 0) evaluations = (total_steps_ - 1) / eval_every_ - metrics.step / eval_every_;
+  const double eta = static_cast<double>(total_steps_ - metrics.step) * mean_step_ms_ / 1000 +
+                     static_cast<double>(std::max<int64_t>(0, evaluations)) * evaluation_seconds_;
   const std::string line = FormatProgress(metrics, total_steps_, eta);
   // \x1b[K erases what a longer line before left behind.
   std::fputs(

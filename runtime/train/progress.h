@@ -17,19 +17,23 @@ std::string FormatProgress(const StepMetrics& metrics, int64_t total_steps, doub
 // last step and every 10 s between.
 class Progress {
  public:
-  Progress(int64_t total_steps, bool terminal) : total_steps_(total_steps), terminal_(terminal) {}
+  // There are evaluations after every `eval_every` steps (0: none) but the last one.
+  Progress(int64_t total_steps, int64_t eval_every, bool terminal)
+      : total_steps_(total_steps), eval_every_(eval_every), terminal_(terminal) {}
   ~Progress() { Clear(); }
   void Update(const StepMetrics& metrics);
+  // An evaluation took so long: the time left counts those to come.
+  void Evaluated(double seconds) { evaluation_seconds_ = seconds; }
   // Ends the line, so that other text can follow.
   void Clear();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  const int64_t total_steps_;
+  const int64_t total_steps_, eval_every_;
   const bool terminal_;
   bool open_ = false;  // a line without its end is on the terminal
-  double mean_step_ms_ = 0;
+  double mean_step_ms_ = 0, evaluation_seconds_ = 0;
   Clock::time_point last_shown_;
 };
 

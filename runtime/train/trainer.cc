@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/train/checkpoint/best_checkpoint.h"
 #include "runtime/train/checkpoint/checkpoint_reader.h"
 #include "runtime/train/checkpoint/checkpoint_writer.h"
 #include "runtime/train/data/loader.h"
@@ -36,7 +37,7 @@ class Trainer {
       : context_(context),
         state_(state),
         options_(options),
-        progress_line_(options.steps, context.terminal) {}
+        progress_line_(options.steps, options.eval_every, context.terminal) {}
 
   absl::Status Prepare(std::shared_ptr<const ShardIndex> data, const TrainingProgress* start);
   absl::StatusOr<TrainingOutcome> Run();
@@ -51,6 +52,8 @@ class Trainer {
   absl::Status Report(const StepMetrics& metrics);
   absl::Status CheckFinite(const StepMetrics& metrics);
   absl::Status Save();
+  absl::StatusOr<bool> Evaluate(bool is_saved);
+  absl::Status KeepIfBest(double loss, bool is_saved);
   bool IsSavePoint(int64_t step) const {
     return options_.save_every > 0 && step % options_.save_every == 0;
   }
@@ -105,6 +108,9 @@ absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
                                     start ? std::optional<int64_t>(start->step) : std::nullopt));
   }
   WarnOfLaterCheckpoints();
+  if (options_.keep_best && context_.is_first()) {
+    ORIEL_RETURN_IF_ERROR(ForgetLaterBest(options_.save_dir, progress_.step));
+  }
   return absl::OkStatus();
 }
 
@@ -163,12 +169,7 @@ absl::StatusOr<TrainingOutcome> Trainer::Run() {
     const bool save = last || IsSavePoint(step);
     if (save) ORIEL_RETURN_IF_ERROR(Save());
     if (last || options_.eval_every == 0 || step % options_.eval_every != 0) continue;
-    progress_line_.Clear();
-    if (context_.trace != nullptr) context_.trace->BeginStep(-1);  // it is of none
-    absl::StatusOr<bool> interrupted = options_.evaluate(step);
-    if (!interrupted.ok()) return Annotate(interrupted.status(), absl::StrCat("step ", step));
-    outcome.interrupted = *interrupted;
-    if (outcome.interrupted && !save) ORIEL_RETURN_IF_ERROR(Save());
+    ORIEL_ASSIGN_OR_RETURN(outcome.interrupted, Evaluate(save));
   }
   progress_line_.Clear();
   if (options_.profile && context_.is_first()) {
@@ -179,6 +180,40 @@ absl::StatusOr<TrainingOutcome> Trainer::Run() {
   outcome.step = progress_.step;
   outcome.checkpoint = last_checkpoint_;
   return outcome;
+}
+
+// True if interrupted.
+absl::StatusOr<bool> Trainer::Evaluate(bool is_saved) {
+  progress_line_.Clear();
+  if (context_.trace != nullptr) context_.trace->BeginStep(-1);  // it is of none
+  const Clock::time_point begin = Clock::now();
+  const auto loss = options_.evaluate(progress_.step);
+  if (!loss.ok()) return Annotate(loss.status(), absl::StrCat("step ", progress_.step));
+  progress_line_.Evaluated(std::chrono::duration<double>(Clock::now() - begin).count());
+  if (*loss) {
+    ORIEL_RETURN_IF_ERROR(KeepIfBest(**loss, is_saved));
+    return false;
+  }
+  if (!is_saved) ORIEL_RETURN_IF_ERROR(Save());
+  return true;
+}
+
+absl::Status Trainer::KeepIfBest(double loss, bool is_saved) {
+  if (!options_.keep_best) return absl::OkStatus();
+  const BestCheckpoint found = {progress_.step, loss};
+  // The first rank knows, and all of them save.
+  int32_t is_best = 0;
+  if (context_.is_first()) {
+    ORIEL_ASSIGN_OR_RETURN(is_best, IsBestCheckpoint(options_.save_dir, found));
+  }
+  if (context_.world != nullptr) {
+    const ReduceBuffer buffer{&is_best, &is_best, 1, DType::kI32};
+    ORIEL_RETURN_IF_ERROR(
+        context_.world->AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1)));
+  }
+  if (is_best == 0) return absl::OkStatus();
+  if (!is_saved) ORIEL_RETURN_IF_ERROR(Save());
+  return context_.is_first() ? WriteBestCheckpoint(options_.save_dir, found) : absl::OkStatus();
 }
 
 absl::StatusOr<StepMetrics> Trainer::Step(int64_t step) {

@@ -30,10 +30,11 @@ struct TrainerOptions {
   std::string dump_gradients;   // file for those of the first step, or empty
   bool profile = false;         // prints where the time went
   bool allow_nan = false;       // goes on when it has diverged
-  // Called on every rank after every so many steps (0: never) but the last one; true if it was
-  // interrupted.
+  // Called on every rank after every so many steps (0: never) but the last one: the loss, a NaN
+  // where there is none; nothing if it was interrupted.
   int64_t eval_every = 0;
-  std::function<absl::StatusOr<bool>(int64_t step)> evaluate;
+  std::function<absl::StatusOr<std::optional<double>>(int64_t step)> evaluate;
+  bool keep_best = false;  // saves a checkpoint where that loss is the lowest so far
 };
 
 struct TrainingOutcome {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -11,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
+#include "runtime/train/checkpoint/best_checkpoint.h"
+#include "runtime/train/checkpoint/checkpoint_reader.h"
 #include "runtime/train/data/npy.h"
 #include "runtime/train/data_testing.h"
 #include "runtime/train/evaluator.h"
@@ -19,9 +22,11 @@
 namespace oriel::runtime {
 namespace {
 
+using ::testing::_;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 class TrainerTest : public ::testing::Test {
  protected:
@@ -320,9 +325,9 @@ TEST_F(TrainerTest, EvaluatesInBetween) {
     Run run = Named(absl::StrCat("run", interrupted), 6);
     std::vector<int64_t> steps;
     run.options.eval_every = 2;
-    run.options.evaluate = [&](int64_t step) -> absl::StatusOr<bool> {
+    run.options.evaluate = [&](int64_t step) -> absl::StatusOr<std::optional<double>> {
       steps.push_back(step);
-      return step == interrupted;
+      return step == interrupted ? std::optional<double>() : 1.0;
     };
     const Result result = Launch(run)[0];
     ORIEL_ASSERT_OK(result.status);
@@ -331,6 +336,31 @@ TEST_F(TrainerTest, EvaluatesInBetween) {
     EXPECT_EQ(result.outcome.step, interrupted > 0 ? 4 : 6);
     EXPECT_THAT(result.outcome.checkpoint, HasSubstr(interrupted > 0 ? "00004" : "00006"));
   }
+}
+
+// The lowest loss, not the last one nor a NaN; what another run has left does not count.
+TEST_F(TrainerTest, TheBestCheckpointStays) {
+  const std::map<int64_t, double> losses = {{2, 3}, {4, 1}, {6, std::nan("")}, {8, 2}};
+  Run run = Named("best", 9);
+  run.ranks = 2;
+  run.micro_batch = 4;
+  run.options.save_every = 3;
+  run.options.keep = 1;
+  run.options.eval_every = 2;
+  run.options.keep_best = true;
+  run.options.evaluate = [&](int64_t step) -> absl::StatusOr<std::optional<double>> {
+    return std::optional(losses.at(step));
+  };
+  const std::string& folder = run.options.save_dir;
+  std::filesystem::create_directories(folder);
+  ORIEL_ASSERT_OK(WriteBestCheckpoint(folder, {7, 0.5}));
+  for (const Result& result : Launch(run)) ORIEL_ASSERT_OK(result.status);
+  ORIEL_ASSERT_OK_AND_ASSIGN(const auto best, FindBestCheckpoint(folder, 9));
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->step, 4);
+  EXPECT_EQ(best->loss, 1);
+  ORIEL_ASSERT_OK_AND_ASSIGN(const auto checkpoints, CheckpointsIn(folder));
+  EXPECT_THAT(checkpoints, ElementsAre(Pair(4, _), Pair(9, _)));
 }
 
 TEST_F(TrainerTest, InterruptOfOneRankStopsAllAtTheSameStep) {

@@ -152,8 +152,11 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
                          model_name,
                          ": one may leave out what its loss doesn't depend on (loss.logits, "
                          "loss.output); resume with a plan of the same loss")
-          : absl::StrCat(path_, ": is a checkpoint of another model: it was saved for ",
-                         index_.model.name, ", the plan is for ", model_name);
+          : absl::StrCat(path_, ": is a checkpoint of another model",
+                         index_.model.name == model_name
+                             ? ""
+                             : absl::StrCat(": it was saved for ", index_.model.name,
+                                            ", the plan is for ", model_name));
   if (!missing.empty()) absl::StrAppend(&message, "; missing: ", SomeOf(missing));
   if (!extra_names.empty()) absl::StrAppend(&message, "; extra: ", SomeOf(extra_names));
   if (!different.empty()) absl::StrAppend(&message, "; different: ", SomeOf(different));

@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "absl/strings/str_replace.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status_testing.h"
+#include "runtime/train/checkpoint/best_checkpoint.h"
 #include "runtime/train/checkpoint/checkpoint_index.h"
 #include "runtime/train/checkpoint/checkpoint_reader.h"
 #include "runtime/train/checkpoint/checkpoint_writer.h"
@@ -122,6 +125,30 @@ TEST_F(CheckpointTest, OldOnesAreRemoved) {
                                 "step-00000300"));
   ORIEL_ASSERT_OK(RemoveOldCheckpoints(save_dir_, 101, 5));
   EXPECT_THAT(RemoveOldCheckpoints(folder_ / "none", 1, 1).message(), HasSubstr("none"));
+}
+
+TEST_F(CheckpointTest, TheBestIsThatOfTheLowestLoss) {
+  for (const int64_t step : {2, 9, 100}) Save(step);
+  EXPECT_FALSE(FindBestCheckpoint(save_dir_, 100)->has_value());
+  EXPECT_FALSE(*IsBestCheckpoint(save_dir_, {9, std::nan("")}));
+  EXPECT_TRUE(*IsBestCheckpoint(save_dir_, {9, 1.5}));
+  ORIEL_ASSERT_OK(WriteBestCheckpoint(save_dir_, {9, 1.5}));
+  EXPECT_FALSE(*IsBestCheckpoint(save_dir_, {100, 1.5}));
+  EXPECT_FALSE(*IsBestCheckpoint(save_dir_, {100, std::nan("")}));
+  EXPECT_TRUE(*IsBestCheckpoint(save_dir_, {100, 1.4}));
+  ORIEL_ASSERT_OK(RemoveOldCheckpoints(save_dir_, 100, 1));
+  EXPECT_EQ((*FindBestCheckpoint(save_dir_, 100))->step, 9);
+  // Of a run that came farther than the one that begins at step 5.
+  ORIEL_ASSERT_OK(ForgetLaterBest(save_dir_, 9));
+  EXPECT_TRUE(FindBestCheckpoint(save_dir_, 100)->has_value());
+  ORIEL_ASSERT_OK(ForgetLaterBest(save_dir_, 5));
+  EXPECT_FALSE(FindBestCheckpoint(save_dir_, 100)->has_value());
+  for (const char* text :
+       {"", "{}", "[9]", R"({"step": -1, "eval_loss": 1})", R"({"step": 9, "eval_loss": "low"})"}) {
+    std::ofstream(save_dir_ + "/best.json") << text;
+    EXPECT_THAT(FindBestCheckpoint(save_dir_, 100),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("best.json: does not say")));
+  }
 }
 
 TEST_F(CheckpointTest, OfADamagedOneTheOneBeforeIsNamed) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/train/checkpoint/best_checkpoint.h"
 #include "runtime/train/checkpoint/checkpoint_reader.h"
 #include "runtime/train/checkpoint/safetensors.h"
 
@@ -216,9 +217,11 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
 
 absl::Status RemoveOldCheckpoints(const std::string& save_dir, int64_t step, int64_t keep) {
   ORIEL_ASSIGN_OR_RETURN(auto checkpoints, CheckpointsIn(save_dir));
+  ORIEL_ASSIGN_OR_RETURN(const auto best, FindBestCheckpoint(save_dir, step));
   checkpoints.erase(checkpoints.upper_bound(step), checkpoints.end());
   for (auto old = checkpoints.begin(); static_cast<int64_t>(checkpoints.size()) > keep;
        old = checkpoints.erase(old)) {
+    if (best && old->first == best->step) continue;
     // So that one that is only half removed is not taken for a checkpoint.
     const std::string temporary = UnfinishedPath(save_dir, old->first);
     if (rename(old->second.c_str(), temporary.c_str()) != 0) {

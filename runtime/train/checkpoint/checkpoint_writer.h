@@ -42,8 +42,8 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             const std::vector<CheckpointSource>& sources,
                                             Communicator* world);
 
-// Removes complete checkpoints in SAVE_DIR, but for those of the `keep` last steps up to `step`,
-// and of later ones.
+// Removes complete checkpoints in SAVE_DIR, but for those of the `keep` last steps up to `step`, of
+// later ones, and the best (best_checkpoint.h).
 absl::Status RemoveOldCheckpoints(const std::string& save_dir, int64_t step, int64_t keep);
 
 // "step-00000100"
