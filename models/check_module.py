@@ -32,6 +32,7 @@ import survey_train
 
 LIMIT = 1e-4
 OWN_ROUNDING = 2.0  # times what PyTorch's f32 is off
+FILE_LIMIT = 1e-3  # of an output's size, in another library
 BIN = pathlib.Path(__file__).resolve().parent.parent / "build" / "dev" / "bin"
 RECIPE = """
 optimizer: {{kind: sgd, lr: 1.0e-9}}
@@ -122,11 +123,15 @@ def add_noise(module):
     """What is zero hides a wrong gradient, and exporters merge what is
     equal."""
     random = torch.Generator().manual_seed(1)
+    seen = set()  # layers that are copies of one begin with equal weights
     with torch.no_grad():
         for parameter in module.parameters():
-            if parameter.ndim < 2 or parameter.unique().numel() < 2:
+            value = (parameter.shape, parameter.numpy().tobytes())
+            if (parameter.ndim < 2 or parameter.unique().numel() < 2
+                    or value in seen):
                 parameter += 0.02 * torch.randn(parameter.shape,
                                                 generator=random)
+            seen.add(value)
 
 
 def labels_for(module, inputs):
@@ -222,9 +227,26 @@ def run_oriel(args, inputs, labels):
     return load_file(found)
 
 
+def file_error(args, model, inputs):
+    """How much the output of model.onnx in ONNX Runtime differs from the
+    module's, None where there is no ONNX Runtime that runs it."""
+    try:
+        import onnxruntime
+        session = onnxruntime.InferenceSession(args.work / "model.onnx")
+        found, = session.run(None, {name: value.numpy()
+                                    for name, value in inputs.items()})
+    except Exception:  # whatever it says, it is not what is checked
+        return None
+    with torch.no_grad():
+        expected = model(**inputs).numpy()
+    size = max(1, abs(expected).max())
+    return float(abs(found.reshape(expected.shape) - expected).max() / size)
+
+
 def check(args):
     """A report as of survey_train.compare_gradients, with PyTorch's own error
-    as "own", None where it is not known."""
+    as "own", None where it is not known, and, where a gradient differs,
+    file_error's as "file"."""
     module, inputs = build(args.module)
     if args.noise:
         add_noise(module)
@@ -235,12 +257,16 @@ def check(args):
     expected = gradients(model, inputs, labels)
     wide = wide_gradients(model, inputs, labels)
     if wide is None:
-        return {**survey_train.compare_gradients(found, expected, expected),
-                "own": None}
-    torch_only = {names[0]: gradient for names, gradient in expected.items()}
-    own = survey_train.compare_gradients(torch_only, wide, wide)
-    return {**survey_train.compare_gradients(found, expected, wide),
-            "own": own["gradients"]}
+        own, report = None, survey_train.compare_gradients(
+            found, expected, expected)
+    else:
+        torch_only = {names[0]: gradient
+                      for names, gradient in expected.items()}
+        own = survey_train.compare_gradients(torch_only, wide, wide)["gradients"]
+        report = survey_train.compare_gradients(found, expected, wide)
+    differs = (report["gradients"] or 0) > LIMIT
+    return {**report, "own": own,
+            "file": file_error(args, model, inputs) if differs else None}
 
 
 def main():
@@ -258,8 +284,9 @@ def main():
     parser.add_argument("--fixed-batch", action="store_true",
                         help="for a module whose code fixes the batch")
     parser.add_argument("--noise", action="store_true",
-                        help="add random numbers to vectors and zeros, which "
-                        "hide wrong gradients")
+                        help="add random numbers to vectors, to zeros, which "
+                        "hide wrong gradients, and to copies of weights, which "
+                        "exporters merge")
     parser.add_argument("--timeout", type=float, default=600,
                         help="seconds of a command")
     args = parser.parse_args()
@@ -284,7 +311,10 @@ def main():
         print(f"not compared: {', '.join(report['missing'])}")
     print("as in PyTorch" if good else
           "within PyTorch's own rounding" if rounding else "DIFFERENT")
-    if not (good or rounding or args.noise):
+    if (report["file"] or 0) > FILE_LIMIT and not (good or rounding):
+        print(f"The file is not the module: ONNX Runtime's output of it is off "
+              f"by {report['file']:.1e}. The exporter is wrong, not Oriel")
+    elif not (good or rounding or args.noise):
         print("Exporters merge weights that begin equal, as norms do: does it "
               "differ with --noise?")
     return 0 if good or rounding else 1

@@ -129,8 +129,9 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
             if dynamic_batch and isinstance(
                     program.model.graph.inputs[0].shape[0], int):
                 raise FixedBatchError(
-                    "the model's code fixes the batch size: export with "
-                    "--batch N, or add an adapter to models/hf_adapters.py")
+                    "the model's code fixes the batch size: export it with a "
+                    "fixed one (--batch N, or check_module's --fixed-batch), "
+                    "or add an adapter to models/hf_adapters.py")
             program.save(path, external_data=parameter_bytes(module)
                          > LARGEST_FILE)
         else:

@@ -7,6 +7,8 @@ from oriel_testing import BIN, VENV, OrielTestCase
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "models" / "check_module.py"
 MODELS = """
+import copy
+
 import torch
 from torch import nn
 
@@ -52,6 +54,43 @@ class Mixed(nn.Module):
 
     def forward(self, x):
         return self.a(x) @ torch.eye(4, dtype=torch.float32)
+
+class Means(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 6)
+
+    def forward(self, x):
+        places = torch.tensor([[0, 1, 1, 2, 0, 1]]).expand_as(x)
+        return torch.zeros_like(x).scatter_reduce(1, places, self.a(x), "mean", include_self=False)
+
+class Copies(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 6)
+        self.b = copy.deepcopy(self.a)
+
+    def forward(self, x):
+        return self.b(torch.tanh(self.a(x)))
+
+def means():
+    return Means(), {"x": torch.randn(2, 6)}
+
+class Preferences(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 4)
+
+    def forward(self, x):
+        y = self.a(x) + torch.tensor([-200.0, 200, -30, 0])
+        pairs = nn.functional.binary_cross_entropy_with_logits(y, torch.full_like(y, 0.5), reduction="none")
+        return (pairs - nn.functional.logsigmoid(y) + torch.logaddexp(y, y.flip(1))).sum(1)
+
+def preferences():
+    return Preferences(), {"x": torch.randn(2, 6)}
+
+def copies():
+    return Copies(), {"x": torch.randn(2, 6)}
 
 def mixed():
     return Mixed(), {"x": torch.randn(3, 2, 4)}
@@ -138,6 +177,24 @@ class CheckModuleTest(OrielTestCase):
         result = self.check("rounded")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("DIFFERENT", result.stdout)
+
+    def test_a_file_that_is_not_the_module(self):
+        """PyTorch 2.15's dynamo exporter forgets that it is a mean."""
+        result = self.check("means")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("its constant indices name a place several times", result.stderr)
+        self.assertIn("The exporter is wrong, not Oriel", result.stdout)
+
+    def test_layers_that_are_copies(self):
+        """The exporter merges their weights, unless they differ."""
+        for options, code in (((), 1), (("--noise",), 0)):
+            result = self.check("copies", "--exporter", "torchscript", *options)
+            self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+
+    def test_logarithms_of_sigmoids(self):
+        """As in losses of preferences and of pairs: of logits far from 0."""
+        result = self.check("preferences")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_a_loss_of_its_own(self):
         for function in ("loss", "losses"):
