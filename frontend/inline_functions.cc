@@ -165,7 +165,7 @@ std::vector<std::vector<const onnx::FunctionProto*>> callersFirst(Functions& fun
   return rounds;
 }
 
-// The same for calls of the model's own functions in its graph.
+// What calls of the model's own functions, in its graph, leave to the functions' defaults.
 void addDefaultAttributes(onnx::ModelProto& model) {
   std::map<LocalFunctionId, const onnx::FunctionProto*> functions;
   for (const auto& function : model.functions()) {

@@ -107,8 +107,8 @@ def preferred_attention(name):
     """A context in which cuDNN's attention is tried before FlashAttention, which is PyTorch's own choice."""
     if name == "default":
         return contextlib.nullcontext()
-    names = ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
-    return sdpa_kernel([getattr(SDPBackend, name) for name in names], set_priority=True)
+    order = ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
+    return sdpa_kernel([getattr(SDPBackend, backend) for backend in order], set_priority=True)
 
 
 def train(args, figures, batch_size, device):

@@ -1,5 +1,4 @@
 #include "ir/oriel/segment.h"
-#include "passes/config/suggest.h"
 #include "passes/raise/images.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -23,7 +22,9 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
   void runOnOperation() override {
     main_ = getOperation().lookupSymbol<mlir::func::FuncOp>("main");
     if (inputs.empty() || !main_) return;
-    if (failed(checkNames()) || failed(run())) signalPassFailure();
+    if (failed(checkImages(main_, inputs, {perSample, rowsPerImage})) || failed(run())) {
+      signalPassFailure();
+    }
   }
 
  private:
@@ -33,22 +34,6 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
     std::string count;  // the input that is added
     llvm::SmallVector<ir::MergeFeaturesOp> merges;
   };
-
-  // Names that the recipe gives are those of inputs.
-  LogicalResult checkNames() {
-    std::vector<std::string> known;
-    for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
-      FailureOr<ir::ValueRole> role = ir::argumentRole(main_, i);
-      if (failed(role)) return failure();
-      if (role->kind == ir::ValueKind::kInput) known.push_back(role->ref);
-    }
-    for (const std::string& input : inputs) {
-      if (input == kAnyInput || llvm::is_contained(known, input)) continue;
-      return main_.emitError("the recipe's `images` names the input '")
-             << input << "', which the model doesn't have" << suggestion(input, known);
-    }
-    return success();
-  }
 
   LogicalResult run() {
     llvm::SmallVector<Kind> kinds(inputs.size());
@@ -122,6 +107,13 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
       FailureOr<int64_t> size = rowsOf(argument, role->ref, samples, perSample[kind.number]);
       if (failed(size)) return failure();
       rows.append(role->ref, builder.getI64IntegerAttr(*size));
+    }
+    const std::string& declared = inputs[kind.number];
+    if (declared != kAnyInput && !rows.get(declared)) {
+      main_.emitWarning("the input '")
+          << declared << "', of which the recipe declares `images`, reaches the text by another "
+          << "way than a merge that is split over the batch: its images are not counted";
+      return success();
     }
     if (rows.empty()) return success();  // features of the model's own: there is nothing to count
 

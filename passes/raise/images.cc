@@ -1,7 +1,7 @@
 #include "passes/raise/images.h"
 
 #include "ir/oriel/segment.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/config/suggest.h"
 
 namespace oriel {
 
@@ -26,6 +26,32 @@ llvm::SmallPtrSet<Value, 8> argumentsBehind(llvm::ArrayRef<Value> roots) {
     }
   }
   return arguments;
+}
+
+mlir::LogicalResult checkImages(mlir::func::FuncOp function, llvm::ArrayRef<std::string> inputs,
+                                llvm::ArrayRef<llvm::ArrayRef<int64_t>> numbers) {
+  for (llvm::ArrayRef<int64_t> list : numbers) {
+    if (list.size() == inputs.size() && llvm::all_of(list, [](int64_t n) { return n >= 1; })) {
+      continue;
+    }
+    return function.emitError("images of ")
+           << inputs.size() << " inputs need as many numbers, of at least 1";
+  }
+  if (inputs.empty() || (inputs.size() == 1 && inputs.front() == kAnyInput)) {
+    return mlir::success();
+  }
+  std::vector<std::string> known;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(function, i);
+    if (failed(role)) return failure();
+    if (role->kind == ir::ValueKind::kInput) known.push_back(role->ref);
+  }
+  for (const std::string& input : inputs) {
+    if (llvm::is_contained(known, input)) continue;
+    return function.emitError("the recipe's `images` names the input '")
+           << input << "', which the model doesn't have" << suggestion(input, known);
+  }
+  return mlir::success();
 }
 
 mlir::FailureOr<std::optional<size_t>> imagesOf(mlir::Operation* merge, Value features,

@@ -155,11 +155,12 @@ def RaiseSoftmax : Oriel_RaisePass<"oriel-raise-softmax"> {
 }
 
 def RaiseLogarithm : Oriel_RaisePass<"oriel-raise-logarithm"> {
-  let summary = "Logarithms of sigmoids and of sums of exponentials, that neither overflow nor vanish";
+  let summary = "Logarithms of sigmoids and of sums of exponentials, by exponentials of at most 1";
   let description = [{
     PyTorch's dynamo exporter writes `logsigmoid`, and the binary cross entropy with logits by it,
     as the logarithm of a sigmoid, and `logaddexp` as that of a sum: of logits far from 0 the
-    first loses its digits, and is minus infinity in the end, and the second infinite.
+    first loses its digits, and is minus infinity in the end, and the second infinite. These are
+    right within rounding to 1 + exp(..), and so are their derivatives.
 
     ```mlir
     %s = oriel.sigmoid %x

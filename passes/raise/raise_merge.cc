@@ -74,6 +74,7 @@ struct RaiseMerge : impl::RaiseMergeBase<RaiseMerge> {
   using RaiseMergeBase::RaiseMergeBase;
 
   void runOnOperation() override {
+    if (failed(checkImages(getOperation(), inputs, {rowsPerSample}))) return signalPassFailure();
     llvm::SmallVector<ir::MaskedScatterOp> scatters;
     getOperation().walk([&](ir::MaskedScatterOp op) { scatters.push_back(op); });
     for (ir::MaskedScatterOp op : scatters) {

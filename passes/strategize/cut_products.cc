@@ -442,7 +442,10 @@ class ProductCutter {
     llvm::SmallVector<Taken> all;
     for (mlir::OpOperand& use : weight.getUses()) {
       auto linear = llvm::dyn_cast<ir::LinearOp>(use.getOwner());
-      if (!linear || use.get() == linear.getInput() || !isAlike(linear, uses)) return false;
+      if (!linear || linear.getWeight() != weight || linear.getInput() == weight ||
+          linear.getBias() == weight || !isAlike(linear, uses)) {
+        return false;
+      }
       llvm::SmallVector<Taken> taken;
       llvm::SmallVector<std::pair<Operation*, Place>> path;
       if (!findTaken(linear.getResult(), {linear.getType().getRank() - 1, 1}, path, taken)) {

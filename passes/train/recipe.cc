@@ -119,6 +119,9 @@ class RecipeReader {
     if (isOneOfSeveral) map.require("input");
     Recipe::Images images;
     images.input = map.readString("input", images.input);
+    if (isOneOfSeveral && images.input == "*") {
+      map.fail("input", "'" + map.pathOf("input") + "' must be the name of an input, not '*'");
+    }
     images.perSample = map.readInt("per_sample", 1, 1, kMaxRows);
     images.rowsPerImage = map.readInt("rows_per_image", 1, 1, kMaxRows);
     recipe_.images.push_back(images);

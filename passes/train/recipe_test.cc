@@ -241,6 +241,9 @@ TEST(Recipe, ValuesOutOfRange) {
   const std::string images = "images: {per_sample: 2, rows_per_image: 49}";
   EXPECT_THAT(errorOf(replaced(kFull, images, "images: [" + sound + ", {rows_per_image: 49}]")),
               HasSubstr("missing key 'images[1].input'"));
+  EXPECT_THAT(
+      errorOf(replaced(kFull, images, "images: [" + sound + ", {input: '*', rows_per_image: 49}]")),
+      HasSubstr("'images[1].input' must be the name of an input"));
   EXPECT_THAT(errorOf(replaced(kFull, images, "images: [" + sound + ", " + sound + "]")),
               HasSubstr("'images' names the input 'sound' twice"));
   EXPECT_THAT(errorOf(replaced(kFull, images, "images: []")),

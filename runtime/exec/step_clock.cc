@@ -12,21 +12,22 @@ absl::Status StepClock::Begin(Backend& backend, size_t steps) {
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Backend::Event> event, backend.MakeTimedEvent());
     events_.push_back(std::move(event));
   }
-  ORIEL_RETURN_IF_ERROR(backend.Record(*events_[0], 0));
-  return backend.Record(*events_[1], 0);
+  steps_ = steps;
+  return backend.Record(*events_[0], 0);
 }
 
 absl::Status StepClock::Mark(Backend& backend, size_t step) {
-  return backend.Record(*events_[step + 2], 0);
+  ORIEL_RETURN_IF_ERROR(backend.Record(*events_[step + 1], 0));
+  return step + 1 < steps_ ? absl::OkStatus() : backend.Record(*events_[step + 2], 0);
 }
 
 absl::Status StepClock::AddTo(Backend& backend, SegmentProfile& profile) const {
   ORIEL_ASSIGN_OR_RETURN(const int64_t empty, backend.NanosecondsBetween(*events_[0], *events_[1]));
   int64_t& least = profile.least_empty_nanoseconds;
   least = profile.runs <= 1 ? empty : std::min(least, empty);
-  for (size_t i = 0; i < profile.nanoseconds.size() && i + 2 < events_.size(); ++i) {
+  for (size_t i = 0; i < std::min(profile.nanoseconds.size(), steps_); ++i) {
     ORIEL_ASSIGN_OR_RETURN(const int64_t nanoseconds,
-                           backend.NanosecondsBetween(*events_[i + 1], *events_[i + 2]));
+                           backend.NanosecondsBetween(*events_[i], *events_[i + 1]));
     AddRun(i, nanoseconds, profile);
   }
   return absl::OkStatus();

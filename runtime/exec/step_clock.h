@@ -8,7 +8,8 @@
 //
 // Between two steps an event is put on the computing stream, so that the device need not wait for
 // the host: a step takes from the event before it to the one behind. Work on other streams counts
-// where the computing stream waits for it. Two events at the beginning say what events take.
+// where the computing stream waits for it. Behind the last step there is one event more: what
+// events take where the device has more to do than the host has given it.
 #ifndef ORIEL_RUNTIME_EXEC_STEP_CLOCK_H_
 #define ORIEL_RUNTIME_EXEC_STEP_CLOCK_H_
 
@@ -31,7 +32,8 @@ class StepClock {
   absl::Status AddTo(Backend& backend, SegmentProfile& profile) const;
 
  private:
-  // Before the first step two, then one behind each.
+  size_t steps_ = 0;
+  // Before the first step, behind each, and once more behind the last one.
   std::vector<std::unique_ptr<Backend::Event>> events_;
 };
 

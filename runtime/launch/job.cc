@@ -143,11 +143,13 @@ absl::StatusOr<std::optional<double>> EvaluateRank(const Job& job, const RankCon
   return loss;
 }
 
-// That of the last step, which was trained and saved, may be the best checkpoint.
+// The checkpoint of the last step, if there is one, may be the best.
 absl::Status NameBest(const Job& job, const RankContext& context, int64_t step, double loss) {
   const std::string& save_dir = job.options.save_dir;
   if (!job.options.keep_best || !job.trains() || !context.is_first()) return absl::OkStatus();
-  ORIEL_ASSIGN_OR_RETURN(const bool is_best, IsBestCheckpoint(save_dir, {step, loss}));
+  ORIEL_ASSIGN_OR_RETURN(bool is_best, IsBestCheckpoint(save_dir, {step, loss}));
+  // Nothing was left to train, perhaps, and what was resumed lies elsewhere.
+  is_best &= FindCheckpoint(JoinPath(save_dir, CheckpointFolderName(step))).ok();
   if (is_best) ORIEL_RETURN_IF_ERROR(WriteBestCheckpoint(save_dir, {step, loss}));
   ORIEL_ASSIGN_OR_RETURN(const auto best, FindBestCheckpoint(save_dir, step));
   if (best) {

@@ -478,6 +478,11 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
     const auto is_count = [&](const plan::Input& other) {
       return other.name() == count && other.image_count();
     };
+    if (input.has_images() && count.empty() &&
+        std::count_if(plan.inputs().begin(), plan.inputs().end(),
+                      [](const plan::Input& other) { return other.image_count(); }) > 1) {
+      problems.Add(name, ": its images may be counted by any of several inputs");
+    }
     if (!count.empty() && std::none_of(plan.inputs().begin(), plan.inputs().end(), is_count)) {
       problems.Add(name, ": its images are counted by '", count, "', which counts none");
     }

@@ -199,6 +199,12 @@ const BadPlan kTables[] = {
     {"ImagesThatNothingCounts",
      [](auto& plan) { plan.mutable_inputs(0)->mutable_images()->set_count("labels"); },
      "its images are counted by 'labels', which counts none"},
+    {"ImagesThatAnyCounts",
+     [](auto& plan) {
+       plan.mutable_inputs(0)->mutable_images()->set_per_sample(1);
+       for (int i = 0; i < 2; ++i) plan.add_inputs()->set_image_count(true);
+     },
+     "its images may be counted by any of several inputs"},
     {"ImageCountOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_image_count(true); },
      "it counts images, but is not i64[4]"},
     {"SampleBitsOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_sample_bits(true); },

@@ -81,6 +81,16 @@ TEST(MetricsTest, FolderMissing) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/none/such/file")));
 }
 
+TEST(ProgressTest, EvaluationsLeft) {
+  // After steps 3, 6 and 9 of 10.
+  for (const auto& [step, left] : {std::pair{1, 3}, {3, 3}, {4, 2}, {9, 1}, {10, 0}}) {
+    EXPECT_EQ(EvaluationsLeft(step, 10, 3), left) << step;
+  }
+  EXPECT_EQ(EvaluationsLeft(6, 9, 3), 1);  // the last step's is not the training's
+  EXPECT_EQ(EvaluationsLeft(9, 9, 3), 0);
+  EXPECT_EQ(EvaluationsLeft(1, 10, 0), 0);
+}
+
 TEST(ProgressTest, Line) {
   EXPECT_EQ(FormatProgress(Sample(120), 1000, 125.4),
             "step 120/1000  loss 0.1000  lr 1.00e-03  12.3k tok/s  ETA 2:05");

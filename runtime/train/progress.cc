@@ -31,6 +31,10 @@ std::string FormatProgress(const StepMetrics& metrics, int64_t total_steps, doub
                          FormatRate(metrics.tokens_per_second), FormatDuration(eta_seconds));
 }
 
+int64_t EvaluationsLeft(int64_t step, int64_t total_steps, int64_t every) {
+  return every > 0 ? (total_steps - 1) / every - (step - 1) / every : 0;
+}
+
 void Progress::Update(const StepMetrics& metrics) {
   // The first step pays for caches and page faults; a moving mean forgets it.
   mean_step_ms_ =
@@ -40,10 +44,9 @@ void Progress::Update(const StepMetrics& metrics) {
   const auto interval = terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(10);
   if (!first && metrics.step != total_steps_ && now - last_shown_ < interval) return;
   last_shown_ = now;
-  int64_t evaluations = 0;
-  if (eval_every_ > 0) evaluations = (total_steps_ - 1) / eval_every_ - metrics.step / eval_every_;
   const double eta = static_cast<double>(total_steps_ - metrics.step) * mean_step_ms_ / 1000 +
-                     static_cast<double>(std::max<int64_t>(0, evaluations)) * evaluation_seconds_;
+                     static_cast<double>(EvaluationsLeft(metrics.step, total_steps_, eval_every_)) *
+                         evaluation_seconds_;
   const std::string line = FormatProgress(metrics, total_steps_, eta);
   // \x1b[K erases what a longer line before left behind.
   std::fputs(

@@ -13,6 +13,9 @@ namespace oriel::runtime {
 // "step 120/1000  loss 1.2345  lr 3.00e-04  12.3k tok/s  ETA 2:05"
 std::string FormatProgress(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
 
+// When a step from 1 on has just ended: its own, and those of later steps but the last one.
+int64_t EvaluationsLeft(int64_t step, int64_t total_steps, int64_t every);
+
 // On a terminal one line on stderr that is written over; elsewhere a line at the first and the
 // last step and every 10 s between.
 class Progress {

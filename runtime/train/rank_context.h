@@ -25,6 +25,8 @@ struct RankContext {
   bool is_first() const { return rank == 0; }
 };
 
+// Whether it is true on any rank: all ranks get the same answer. Collective.
+absl::StatusOr<bool> AnyRank(const RankContext& context, bool own);
 // Whether any rank was interrupted: all ranks get the same answer, so that they stop at the
 // same step. Collective.
 absl::StatusOr<bool> AnyInterrupted(const RankContext& context);

@@ -108,7 +108,7 @@ absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
                                     start ? std::optional<int64_t>(start->step) : std::nullopt));
   }
   WarnOfLaterCheckpoints();
-  if (options_.keep_best && context_.is_first()) {
+  if (!options_.save_dir.empty() && context_.is_first()) {
     ORIEL_RETURN_IF_ERROR(ForgetLaterBest(options_.save_dir, progress_.step));
   }
   return absl::OkStatus();
@@ -202,16 +202,12 @@ absl::Status Trainer::KeepIfBest(double loss, bool is_saved) {
   if (!options_.keep_best) return absl::OkStatus();
   const BestCheckpoint found = {progress_.step, loss};
   // The first rank knows, and all of them save.
-  int32_t is_best = 0;
+  bool is_best = false;
   if (context_.is_first()) {
     ORIEL_ASSIGN_OR_RETURN(is_best, IsBestCheckpoint(options_.save_dir, found));
   }
-  if (context_.world != nullptr) {
-    const ReduceBuffer buffer{&is_best, &is_best, 1, DType::kI32};
-    ORIEL_RETURN_IF_ERROR(
-        context_.world->AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1)));
-  }
-  if (is_best == 0) return absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(is_best, AnyRank(context_, is_best));
+  if (!is_best) return absl::OkStatus();
   if (!is_saved) ORIEL_RETURN_IF_ERROR(Save());
   return context_.is_first() ? WriteBestCheckpoint(options_.save_dir, found) : absl::OkStatus();
 }

@@ -340,7 +340,7 @@ TEST_F(TrainerTest, EvaluatesInBetween) {
 
 // The lowest loss, not the last one nor a NaN; what another run has left does not count.
 TEST_F(TrainerTest, TheBestCheckpointStays) {
-  const std::map<int64_t, double> losses = {{2, 3}, {4, 1}, {6, std::nan("")}, {8, 2}};
+  const std::map<int64_t, double> losses = {{2, HUGE_VAL}, {4, 1}, {6, std::nan("")}, {8, 2}};
   Run run = Named("best", 9);
   run.ranks = 2;
   run.micro_batch = 4;

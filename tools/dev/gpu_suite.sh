@@ -313,22 +313,22 @@ bench_case() {
 # A process for each suite: behind a fault of a kernel, all that follows in its process fails. One that hangs leaves the others their time.
 # A large one has several processes at once: opening a device takes longer than most tests.
 gtest_case() {
-  local binary=bin/$1 filter=$2 suite suites=0 tests=0 failed="" part parts pids
+  local binary=bin/$1 filter=$2 suite suites=0 tests=0 failed="" part parts pids log
   export ORIEL_CUDA_TEST_DEVICE=gpu
   [[ -z "$dry_run" ]] || ORIEL_CUDA_TEST_DEVICE=emulator
   for suite in $("$binary" --gtest_list_tests --gtest_filter="$filter" | sed -n 's/^\([^ ]*\)\.\( .*\)\{0,1\}$/\1/p'); do
     suites=$((suites + 1))
     echo "$suite"  # known, should it hang
-    parts=1 pids=()
+    parts=1 pids=() log="out/tests_${suite//[!A-Za-z0-9]/_}"
     (($("$binary" --gtest_list_tests --gtest_filter="$suite.*" | grep -c '^  ') <= 40)) || parts=4
     for ((part = 0; part < parts; part++)); do
-      GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part timeout --foreground -k 5 90 "$binary" --gtest_brief=1 --gtest_filter="$suite.*" >"out/suite$part" 2>&1 &
+      GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part timeout --foreground -k 5 90 "$binary" --gtest_brief=1 --gtest_filter="$suite.*" >"$log$part.log" 2>&1 &
       pids+=($!)
     done
     for ((part = 0; part < parts; part++)); do
       wait "${pids[part]}" || [[ "$failed" == *" $suite" ]] || failed+=" $suite"
-      cat "out/suite$part"
-      tests=$((tests + $(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "out/suite$part" | tail -n 1) + 0))
+      cat "$log$part.log"
+      tests=$((tests + $(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log$part.log" | tail -n 1) + 0))
     done
   done
   ((suites > 0)) || { echo "no tests: $binary $filter"; return 1; }

@@ -24,7 +24,9 @@ absl::StatusOr<std::optional<BestCheckpoint>> FindBestCheckpoint(const std::stri
   std::optional<BestCheckpoint> best;
   const std::string path = FileOf(save_dir);
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return best;
+  const bool is_there = std::filesystem::exists(path, error);
+  if (error) return ErrnoError(path, "look for", error.value());
+  if (!is_there) return best;
   ORIEL_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
   const auto json = ParseJsonObject(text.data(), text.data() + text.size());
   const auto* step = json ? Member(*json, kStep) : nullptr;
@@ -54,7 +56,7 @@ absl::Status ForgetLaterBest(const std::string& save_dir, int64_t last_step) {
 
 absl::StatusOr<bool> IsBestCheckpoint(const std::string& save_dir, const BestCheckpoint& found) {
   ORIEL_ASSIGN_OR_RETURN(const auto best, FindBestCheckpoint(save_dir, found.step - 1));
-  return best ? found.loss < best->loss : !std::isnan(found.loss);
+  return std::isfinite(found.loss) && (!best || found.loss < best->loss);
 }
 
 }  // namespace oriel::runtime

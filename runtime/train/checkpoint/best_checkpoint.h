@@ -28,7 +28,7 @@ absl::Status WriteBestCheckpoint(const std::string& save_dir, const BestCheckpoi
 // Removes the file of a run that came to later steps than the one which begins behind `last_step`.
 absl::Status ForgetLaterBest(const std::string& save_dir, int64_t last_step);
 
-// Whether `found` is better than the best of the folder so far. A NaN never is.
+// Whether `found` is better than the best of the folder so far. One without a finite loss never is.
 absl::StatusOr<bool> IsBestCheckpoint(const std::string& save_dir, const BestCheckpoint& found);
 
 }  // namespace oriel::runtime

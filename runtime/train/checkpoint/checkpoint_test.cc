@@ -130,7 +130,9 @@ TEST_F(CheckpointTest, OldOnesAreRemoved) {
 TEST_F(CheckpointTest, TheBestIsThatOfTheLowestLoss) {
   for (const int64_t step : {2, 9, 100}) Save(step);
   EXPECT_FALSE(FindBestCheckpoint(save_dir_, 100)->has_value());
-  EXPECT_FALSE(*IsBestCheckpoint(save_dir_, {9, std::nan("")}));
+  for (const double loss : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    EXPECT_FALSE(*IsBestCheckpoint(save_dir_, {9, loss}));
+  }
   EXPECT_TRUE(*IsBestCheckpoint(save_dir_, {9, 1.5}));
   ORIEL_ASSERT_OK(WriteBestCheckpoint(save_dir_, {9, 1.5}));
   EXPECT_FALSE(*IsBestCheckpoint(save_dir_, {100, 1.5}));

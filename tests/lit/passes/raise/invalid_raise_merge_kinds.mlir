@@ -58,3 +58,21 @@ module @input_behind_both {
     return %5 : tensor<2x8x4xf32>
   }
 }
+
+// -----
+
+module @by_another_way {
+  // expected-warning@+2 {{the input 'pixels', of which the recipe declares `images`, reaches the text by another way}}
+  // expected-warning@+1 {{of the input 'sound', but the model puts no features of images into its text}}
+  func.func @main(%m: tensor<2x8xi1> {oriel.kind = "input", oriel.ref = "m"},
+      %pixels: tensor<8x4xf32> {oriel.kind = "input", oriel.ref = "pixels"},
+      %sound: tensor<8x4xf32> {oriel.kind = "input", oriel.ref = "sound"},
+      %x: tensor<2x8x4xf32> {oriel.kind = "input", oriel.ref = "x"}) -> (tensor<2x8x4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.reshape %m : (tensor<2x8xi1>) -> tensor<2x8x1xi1>
+    %1 = oriel.broadcast %0 : (tensor<2x8x1xi1>) -> tensor<2x8x4xi1>
+    %sum = oriel.reduce_sum %pixels {dims = array<i64: 0, 1>} : (tensor<8x4xf32>) -> tensor<f32>
+    %2 = oriel.add %x, %sum : (tensor<2x8x4xf32>, tensor<f32>) -> tensor<2x8x4xf32>
+    %3 = oriel.masked_scatter %2, %1, %pixels : (tensor<2x8x4xf32>, tensor<2x8x4xi1>, tensor<8x4xf32>) -> tensor<2x8x4xf32>
+    return %3 : tensor<2x8x4xf32>
+  }
+}

@@ -379,3 +379,56 @@ module {
     return %4 : tensor<3x4xf32>
   }
 }
+
+// -----
+
+// A bias that layers share is no weight, wherever it comes.
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "shared.b", type = tensor<16xf32>}
+// CHECK: oriel.parameter @p1 {onnx_name = "first.w", type = tensor<8x16xf32>}
+// CHECK: oriel.parameter @p2 {onnx_name = "second.w", type = tensor<8x16xf32>}
+module {
+  oriel.parameter @p0 {onnx_name = "shared.b", type = tensor<16xf32>}
+  oriel.parameter @p1 {onnx_name = "first.w", type = tensor<8x16xf32>}
+  oriel.parameter @p2 {onnx_name = "second.w", type = tensor<8x16xf32>}
+  func.func @main(%x: tensor<3x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %b: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %v: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"})
+      -> (tensor<3x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w, %b : (tensor<3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+    %q0 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k0 = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %1 = oriel.mul %q0, %k0 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    %2 = oriel.linear %1, %v, %b : (tensor<3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+    %q1 = oriel.slice %2 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k1 = oriel.slice %2 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %3 = oriel.mul %q1, %k1 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    return %3 : tensor<3x8xf32>
+  }
+}
+
+// -----
+
+// The bias of a layer that runs twice may come before its weight.
+// CHECK-LABEL: oriel.parameter @p0_{{[0-9]}} {onnx_name = "early.b"
+// CHECK: oriel.parameter @p0_{{[0-9]}} {onnx_name = "early.b"
+// CHECK: oriel.parameter @p1_{{[0-9]}} {onnx_name = "late.w"
+// CHECK: oriel.parameter @p1_{{[0-9]}} {onnx_name = "late.w"
+module {
+  oriel.parameter @p0 {onnx_name = "early.b", type = tensor<16xf32>}
+  oriel.parameter @p1 {onnx_name = "late.w", type = tensor<8x16xf32>}
+  func.func @main(%x: tensor<3x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %b: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<3x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w, %b : (tensor<3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+    %q0 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k0 = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %1 = oriel.mul %q0, %k0 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    %2 = oriel.linear %1, %w, %b : (tensor<3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+    %q1 = oriel.slice %2 {starts = array<i64: 0, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %k1 = oriel.slice %2 {starts = array<i64: 0, 8>, limits = array<i64: 3, 16>, strides = array<i64: 1, 1>} : (tensor<3x16xf32>) -> tensor<3x8xf32>
+    %3 = oriel.mul %q1, %k1 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    return %3 : tensor<3x8xf32>
+  }
+}
