@@ -44,7 +44,7 @@ inputs: {{labels: {{dtype: int64, shape: [micro_batch, {positions}]}}}}
 loss: {{logits: logits, labels: labels, shift: false}}
 """
 RECIPE_OF_LOSS = """
-loss: {kind: sum, output: loss}
+loss: {{kind: sum, output: loss, over: {over}}}
 """
 
 
@@ -199,12 +199,16 @@ def export_model(args, module, inputs, output):
         raise CheckError(f"export: {error}") from error
 
 
-def run_oriel(args, inputs, labels):
+def run_oriel(args, inputs, labels, per_sample):
     """{name: gradient} of a step of model.onnx. Prints what Oriel warns of."""
     batch = batch_of(inputs)
     bind = "" if args.fixed_batch else "model: {bind: {batch: micro_batch}}"
-    loss, values = RECIPE_OF_LOSS, inputs
-    if labels is not None:
+    values = inputs
+    if labels is None:
+        # A number may mix the samples of a batch.
+        loss = RECIPE_OF_LOSS.format(
+            over="microbatch" if per_sample else "batch")
+    else:
         loss = RECIPE_OF_LOGITS.format(positions=labels.shape[1])
         values = {**inputs, "labels": labels}
     recipe = args.work / "recipe.yaml"
@@ -253,7 +257,9 @@ def check(args):
     model = Output(module)
     labels = labels_for(module, inputs)
     export_model(args, module, inputs, "loss" if labels is None else "logits")
-    found = run_oriel(args, inputs, labels)
+    with torch.no_grad():
+        per_sample = model(**inputs).ndim == 1
+    found = run_oriel(args, inputs, labels, per_sample)
     expected = gradients(model, inputs, labels)
     wide = wide_gradients(model, inputs, labels)
     if wide is None:

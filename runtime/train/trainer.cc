@@ -109,7 +109,9 @@ absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
   }
   WarnOfLaterCheckpoints();
   if (!options_.save_dir.empty() && context_.is_first()) {
-    ORIEL_RETURN_IF_ERROR(ForgetLaterBest(options_.save_dir, progress_.step));
+    const absl::Status forgotten = ForgetLaterBest(options_.save_dir, progress_.step);
+    // Without --keep-best what is damaged there is in nobody's way.
+    if (options_.keep_best) ORIEL_RETURN_IF_ERROR(forgotten);
   }
   return absl::OkStatus();
 }

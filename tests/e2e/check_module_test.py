@@ -197,9 +197,10 @@ class CheckModuleTest(OrielTestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_a_loss_of_its_own(self):
-        for function in ("loss", "losses"):
+        for function, over in (("loss", "batch"), ("losses", "microbatch")):
             result = self.check(function, "--exporter", "torchscript")
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn(f"over: {over}", (self.folder / "work" / "recipe.yaml").read_text())
 
     def test_outputs_that_it_cannot_train(self):
         result = self.check("two")
