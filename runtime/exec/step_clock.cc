@@ -22,7 +22,9 @@ absl::Status StepClock::Mark(Backend& backend, size_t step) {
 }
 
 absl::Status StepClock::AddTo(Backend& backend, SegmentProfile& profile) const {
-  ORIEL_ASSIGN_OR_RETURN(const int64_t empty, backend.NanosecondsBetween(*events_[0], *events_[1]));
+  if (steps_ == 0) return absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(const int64_t empty,
+                         backend.NanosecondsBetween(*events_[steps_], *events_[steps_ + 1]));
   int64_t& least = profile.least_empty_nanoseconds;
   least = profile.runs <= 1 ? empty : std::min(least, empty);
   for (size_t i = 0; i < std::min(profile.nanoseconds.size(), steps_); ++i) {
