@@ -14,6 +14,7 @@
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/strategy_option.h"
+#include "passes/strategize/taken_columns.h"
 
 namespace oriel {
 
@@ -25,119 +26,6 @@ namespace {
 using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
-
-using Columns = std::pair<int64_t, int64_t>;  // of a product: from, to
-
-// Where a product's columns are in what reshapes and transposes make of it: in this dimension, an
-// index of which is so many columns side by side.
-struct Place {
-  int64_t dim;
-  int64_t columns;
-};
-
-// The first of the dimensions that a reshape splits the place into. Nothing where it joins it with
-// others.
-std::optional<Place> behindReshape(ir::ReshapeOp reshape, Place place) {
-  llvm::ArrayRef<int64_t> from = ir::shapeOf(reshape.getInput()), to = reshape.getType().getShape();
-  int64_t before = 1, size = from[place.dim];
-  for (int64_t outer : from.take_front(place.dim)) before *= outer;
-  int64_t dim = 0, rank = static_cast<int64_t>(to.size()), product = 1;
-  while (dim < rank && (product != before || to[dim] == 1)) product *= to[dim++];
-  if (dim == rank || product != before) return std::nullopt;
-  int64_t inner = 1;
-  for (int64_t next = dim; next < rank && inner < size; ++next) inner *= to[next];
-  if (inner != size) return std::nullopt;
-  return Place{dim, place.columns * (size / to[dim])};
-}
-
-Place behindTranspose(ir::TransposeOp transpose, Place place) {
-  llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
-  return {llvm::find(permutation, place.dim) - permutation.begin(), place.columns};
-}
-
-// Columns of a product that a slice takes out of what reshapes and transposes have made of it.
-struct Taken {
-  ir::SliceOp slice;
-  llvm::SmallVector<std::pair<Operation*, Place>> path;  // with the places of the results
-  Columns columns;
-};
-
-// All that is made of a product; false if anything but slices of columns is.
-bool findTaken(Value value, Place place, llvm::SmallVector<std::pair<Operation*, Place>>& path,
-               llvm::SmallVector<Taken>& taken) {
-  for (Operation* user : value.getUsers()) {
-    if (auto slice = llvm::dyn_cast<ir::SliceOp>(user)) {
-      RankedTensorType type = ir::tensorType(value);
-      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-        if (slice.getStrides()[dim] != 1) return false;
-        if (dim != place.dim && slice.getType().getDimSize(dim) != type.getDimSize(dim)) {
-          return false;
-        }
-      }
-      int64_t from = slice.getStarts()[place.dim], to = slice.getLimits()[place.dim];
-      taken.push_back({slice, path, {from * place.columns, to * place.columns}});
-      continue;
-    }
-    std::optional<Place> next;
-    if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(user)) next = behindReshape(reshape, place);
-    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(user)) {
-      next = behindTranspose(transpose, place);
-    }
-    if (!next) return false;
-    path.push_back({user, *next});
-    bool found = findTaken(user->getResult(0), *next, path, taken);
-    path.pop_back();
-    if (!found) return false;
-  }
-  return true;
-}
-
-// The columns of `width` that slices take, in order; none if they don't make them up.
-llvm::SmallVector<Columns> piecesOf(llvm::ArrayRef<Taken> taken, int64_t width) {
-  llvm::SmallVector<Columns> pieces;
-  for (const Taken& each : taken) pieces.push_back(each.columns);
-  llvm::sort(pieces);
-  pieces.erase(llvm::unique(pieces), pieces.end());
-  int64_t next = 0;
-  for (auto [from, to] : pieces) {
-    if (from != next || to == from) return {};
-    next = to;
-  }
-  if (pieces.size() < 2 || next != width) return {};
-  return pieces;
-}
-
-// What a slice took, of its columns alone.
-Value alongPath(mlir::OpBuilder& builder, const Taken& taken, Value value) {
-  for (auto [op, place] : taken.path) {
-    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
-      value = ir::TransposeOp::create(builder, op->getLoc(), value, transpose.getPermutation());
-      continue;
-    }
-    RankedTensorType type = ir::tensorType(op->getResult(0));
-    llvm::SmallVector<int64_t> shape(type.getShape());
-    shape[place.dim] = (taken.columns.second - taken.columns.first) / place.columns;
-    value = ir::reshapeTo(builder, op->getLoc(), value, type.clone(shape));
-  }
-  return value;
-}
-
-// Puts what was made of the columns in the place of slices.
-void takeFrom(mlir::OpBuilder& builder, llvm::ArrayRef<Taken> taken,
-              const std::map<Columns, Value>& made) {
-  for (const Taken& each : taken) {
-    ir::SliceOp slice = each.slice;
-    builder.setInsertionPoint(slice);
-    slice.getResult().replaceAllUsesWith(alongPath(builder, each, made.at(each.columns)));
-    slice.erase();
-  }
-}
-
-// With all that only leads to slices that are gone.
-void eraseUnused(Operation* op) {
-  for (Operation* user : llvm::make_early_inc_range(op->getUsers())) eraseUnused(user);
-  op->erase();
-}
 
 // The operands of a concatenation that make up these of its rows; none where one reaches beyond.
 llvm::SmallVector<Value> operandsOf(ir::ConcatOp concat, Columns rows) {
@@ -156,7 +44,7 @@ llvm::SmallVector<Value> operandsOf(ir::ConcatOp concat, Columns rows) {
 // A linear layer that becomes several.
 struct Cut {
   ir::LinearOp linear;
-  llvm::SmallVector<Taken> taken;
+  llvm::SmallVector<TakenColumns> taken;
   llvm::SmallVector<Columns> pieces;         // in order
   llvm::SmallVector<Value> weights, biases;  // of the pieces
 };
@@ -166,7 +54,7 @@ struct Cut {
 struct SlicedParameter {
   Value whole;
   int64_t dim;
-  llvm::SmallVector<Taken> taken;
+  llvm::SmallVector<TakenColumns> taken;
   llvm::SmallVector<Columns> pieces;  // in order
   llvm::SmallVector<Value> parts;     // that they become
 };
@@ -282,8 +170,9 @@ class ProductCutter {
     Cut cut;
     cut.linear = linear;
     int64_t last = linear.getType().getRank() - 1;
-    llvm::SmallVector<std::pair<Operation*, Place>> path;
-    if (!findTaken(linear.getResult(), {last, 1}, path, cut.taken)) return std::nullopt;
+    auto taken = findTaken(linear.getResult(), last);
+    if (!taken) return std::nullopt;
+    cut.taken = std::move(*taken);
     cut.pieces = piecesOf(cut.taken, linear.getType().getDimSize(last));
     if (cut.pieces.empty() || !areTrained(cut.taken, cut.pieces)) return std::nullopt;
     if (!hasBiases(linear, cut.pieces)) return std::nullopt;
@@ -296,8 +185,9 @@ class ProductCutter {
     }
     for (int64_t dim = 0; dim < ir::rankOf(value); ++dim) {
       SlicedParameter sliced{value, dim, {}, {}, {}};
-      llvm::SmallVector<std::pair<Operation*, Place>> path;
-      if (!findTaken(value, {dim, 1}, path, sliced.taken)) continue;
+      auto taken = findTaken(value, dim);
+      if (!taken) continue;
+      sliced.taken = std::move(*taken);
       sliced.pieces = piecesOf(sliced.taken, ir::tensorType(value).getDimSize(dim));
       if (!sliced.pieces.empty() && areTrained(sliced.taken, sliced.pieces)) return sliced;
     }
@@ -305,9 +195,9 @@ class ProductCutter {
   }
 
   // All have a gradient, as the whole has. Columns for another output would be frozen.
-  bool areTrained(llvm::ArrayRef<Taken> taken, llvm::ArrayRef<Columns> pieces) const {
+  bool areTrained(llvm::ArrayRef<TakenColumns> taken, llvm::ArrayRef<Columns> pieces) const {
     std::set<Columns> trained;
-    for (const Taken& each : taken) {
+    for (const TakenColumns& each : taken) {
       if (beforeLoss_.contains(each.slice)) trained.insert(each.columns);
     }
     return trained.size() == pieces.size();
@@ -358,16 +248,15 @@ class ProductCutter {
 
   bool slicePointwise(Value whole) {
     const int64_t last = ir::rankOf(whole) - 1;
-    llvm::SmallVector<Taken> taken;
-    llvm::SmallVector<std::pair<Operation*, Place>> path;
-    if (!findTaken(whole, {last, 1}, path, taken)) return false;
-    llvm::SmallVector<Columns> pieces = piecesOf(taken, ir::tensorType(whole).getDimSize(last));
-    if (pieces.empty() || !areTrained(taken, pieces) || !hasBiases(whole, pieces)) return false;
+    auto taken = findTaken(whole, last);
+    if (!taken) return false;
+    llvm::SmallVector<Columns> pieces = piecesOf(*taken, ir::tensorType(whole).getDimSize(last));
+    if (pieces.empty() || !areTrained(*taken, pieces) || !hasBiases(whole, pieces)) return false;
     mlir::OpBuilder builder(main_.getContext());
     builder.setInsertionPointAfterValue(whole);
     std::map<Columns, Value> made;
     for (const Columns& columns : pieces) made[columns] = columnsOf(builder, whole, columns);
-    takeFrom(builder, taken, made);
+    takeFrom(builder, *taken, made);
     eraseWithOperands(whole.getDefiningOp());
     return true;
   }
@@ -393,17 +282,16 @@ class ProductCutter {
       if (!bias) return false;
     }
     const int64_t last = linear.getType().getRank() - 1;
-    llvm::SmallVector<Taken> taken;
-    llvm::SmallVector<std::pair<Operation*, Place>> path;
-    if (!findTaken(linear.getResult(), {last, 1}, path, taken)) return false;
-    llvm::SmallVector<Columns> pieces = piecesOf(taken, linear.getType().getDimSize(last));
+    auto taken = findTaken(linear.getResult(), last);
+    if (!taken) return false;
+    llvm::SmallVector<Columns> pieces = piecesOf(*taken, linear.getType().getDimSize(last));
     auto hold = [](const MovedParameter& moved, const Columns& columns) {
       return columns.first % moved.width == 0 && columns.second % moved.width == 0;
     };
     const bool isWhole = llvm::all_of(pieces, [&](const Columns& columns) {
       return hold(*weight, columns) && (!bias || hold(*bias, columns));
     });
-    if (pieces.empty() || !isWhole || !areTrained(taken, pieces)) return false;
+    if (pieces.empty() || !isWhole || !areTrained(*taken, pieces)) return false;
     mlir::OpBuilder builder(linear);
     auto sliceOf = [&](const MovedParameter& moved, const Columns& columns) {
       return moved.slice(builder, columns.first / moved.width, columns.second / moved.width);
@@ -415,7 +303,7 @@ class ProductCutter {
                                                bias ? sliceOf(*bias, columns) : Value(),
                                                linear.getTransposeWeight());
     }
-    takeFrom(builder, taken, products);
+    takeFrom(builder, *taken, products);
     eraseUnused(linear);
     for (const auto* moved : {&weight, &bias}) {
       if (!*moved) continue;
@@ -438,21 +326,18 @@ class ProductCutter {
         shardingOf(strategy_, nameOf(weight))) {
       return false;
     }
-    llvm::SmallVector<std::pair<ir::LinearOp, llvm::SmallVector<Taken>>> uses;
-    llvm::SmallVector<Taken> all;
+    llvm::SmallVector<std::pair<ir::LinearOp, llvm::SmallVector<TakenColumns>>> uses;
+    llvm::SmallVector<TakenColumns> all;
     for (mlir::OpOperand& use : weight.getUses()) {
       auto linear = llvm::dyn_cast<ir::LinearOp>(use.getOwner());
       if (!linear || linear.getWeight() != weight || linear.getInput() == weight ||
           linear.getBias() == weight || !isAlike(linear, uses)) {
         return false;
       }
-      llvm::SmallVector<Taken> taken;
-      llvm::SmallVector<std::pair<Operation*, Place>> path;
-      if (!findTaken(linear.getResult(), {linear.getType().getRank() - 1, 1}, path, taken)) {
-        return false;
-      }
-      all.append(taken);
-      uses.emplace_back(linear, std::move(taken));
+      auto taken = findTaken(linear.getResult(), linear.getType().getRank() - 1);
+      if (!taken) return false;
+      all.append(*taken);
+      uses.emplace_back(linear, std::move(*taken));
     }
     if (uses.empty()) return false;
     ir::LinearOp first = uses.front().first;
@@ -466,9 +351,11 @@ class ProductCutter {
     }
     auto builder = mlir::OpBuilder::atBlockBegin(&main_.getBody().front());
     std::map<Columns, std::pair<Value, Value>> parts;
-    for (const Columns& columns : pieces) {
-      parts[columns] = {sliceOf(builder, weight, first.getTransposeWeight() ? 0 : 1, columns),
-                        bias ? sliceOf(builder, bias, 0, columns) : Value()};
+    const MovedParameter ofWeight{weight, first.getTransposeWeight() ? 0 : 1, 1, {}};
+    const MovedParameter ofBias{bias, 0, 1, {}};
+    for (auto [from, to] : pieces) {
+      parts[{from, to}] = {ofWeight.slice(builder, from, to),
+                           bias ? ofBias.slice(builder, from, to) : Value()};
     }
     for (auto& [linear, taken] : uses) {
       builder.setInsertionPoint(linear);
@@ -485,8 +372,9 @@ class ProductCutter {
   }
 
   // Whether it takes its weight and bias as the products before it do.
-  static bool isAlike(ir::LinearOp linear,
-                      llvm::ArrayRef<std::pair<ir::LinearOp, llvm::SmallVector<Taken>>> before) {
+  static bool isAlike(
+      ir::LinearOp linear,
+      llvm::ArrayRef<std::pair<ir::LinearOp, llvm::SmallVector<TakenColumns>>> before) {
     if (before.empty()) return true;
     ir::LinearOp first = before.front().first;
     return linear.getBias() == first.getBias() &&
@@ -500,14 +388,6 @@ class ProductCutter {
     const auto uses = static_cast<size_t>(std::distance(bias.use_begin(), bias.use_end()));
     return values_.parameters.contains(bias) && uses == products &&
            !shardingOf(strategy_, nameOf(bias));
-  }
-
-  static Value sliceOf(mlir::OpBuilder& builder, Value parameter, int64_t dim, Columns columns) {
-    llvm::SmallVector<int64_t> limits(ir::shapeOf(parameter));
-    llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
-    starts[dim] = columns.first;
-    limits[dim] = columns.second;
-    return ir::SliceOp::create(builder, parameter.getLoc(), parameter, starts, limits, strides);
   }
 
   // Of what is made of products: the same of slices of them.
