@@ -279,6 +279,7 @@ absl::Status exportWeights(const Arguments& arguments) {
   if (const std::string other = checkpoint.OtherModelFile(plan); !other.empty()) {
     printWarning(other);
   }
+  ORIEL_RETURN_IF_ERROR(checkpoint.CheckData(/*with_optimizer=*/false, /*rank=*/0, /*ranks=*/1));
   if (arguments.format == "onnx") {
     ORIEL_RETURN_IF_ERROR(writeOnnx(arguments, plan, checkpoint, inputs));
   } else if (arguments.format == "peft") {

@@ -1,7 +1,5 @@
 #include "driver/weights.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,6 +9,7 @@
 #include "driver/console.h"
 #include "llvm/Support/Path.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/base/crc32.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/checkpoint/initial_weights.h"
@@ -68,11 +67,9 @@ absl::StatusOr<std::string> writeWeights(const ModelFile& model, const plan::Pla
     values.push_back(*std::move(value));
     tensors.push_back({parameter.initial().tensor(), spec, values.back().bytes.data()});
   }
-  uLong checksum = crc32_z(0, nullptr, 0);
-  for (const TensorData& value : values) {
-    checksum =
-        crc32_z(checksum, reinterpret_cast<const Bytef*>(value.bytes.data()), value.bytes.size());
-  }
+  uint32_t checksum = 0;
+  for (const TensorData& value : values)
+    checksum = runtime::Crc32({value.bytes.data(), value.bytes.size()}, checksum);
   std::string text = absl::StrCat(absl::Hex(checksum, absl::kZeroPad8));
   ORIEL_RETURN_IF_ERROR(runtime::WriteSafetensors(
       path, tensors, {{"model", plan.model_name()}, {runtime::kWeightsChecksum, text}}));

@@ -25,6 +25,7 @@
 #include "runtime/train/checkpoint/checkpoint_writer.h"
 #include "runtime/train/evaluator.h"
 #include "runtime/train/event_file.h"
+#include "runtime/train/integrity.h"
 #include "runtime/train/learning_rate.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
@@ -266,13 +267,17 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
                          ModelState::Bind(job.plan, context.rank, *context.executor));
   int64_t step = 0;
   if (job.checkpoint) {
+    ORIEL_RETURN_IF_ERROR(
+        CheckCheckpoint(*job.checkpoint, /*with_optimizer=*/job.trains(), context));
     ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
     SayIfOtherModelFile(job, context, *job.checkpoint);
     step = job.checkpoint->index().progress.step;
   } else {
+    ORIEL_RETURN_IF_ERROR(CheckInitialWeights(job.plan_folder, context));
     ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, threads));
   }
   if (job.initial) {
+    ORIEL_RETURN_IF_ERROR(CheckCheckpoint(*job.initial, /*with_optimizer=*/false, context));
     ORIEL_ASSIGN_OR_RETURN(const WeightsTaken taken, state.TakeWeights(*job.initial));
     Say(context, DescribeWeights(taken, job.initial->path()));
     if (taken.missing.empty() && taken.unused.empty()) {

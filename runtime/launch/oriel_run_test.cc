@@ -186,6 +186,21 @@ TEST_F(OrielRunTest, InterruptWritesACheckpointAndResumes) {
   EXPECT_EQ(Metrics("run"), Metrics("whole"));
 }
 
+// One rank finds it, and the error is told once.
+TEST_F(OrielRunTest, DamagedCheckpoint) {
+  Run(Training(2, "run", {"--steps", "3", "--save-dir", folder_ / "ckpt"}));
+  const std::string file = folder_ / "ckpt/step-00000003/optimizer.safetensors";
+  std::string bytes = ReadFileBytes(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  WriteFileBytes(file, bytes);
+  const std::string errors =
+      Fail(Training(2, "run", {"--steps", "5", "--resume", folder_ / "ckpt"}));
+  EXPECT_THAT(errors, ContainsRegex("oriel-run: error: rank [01]: .*/optimizer.safetensors is "
+                                    "damaged: .* has the checksum"));
+  EXPECT_THAT(errors, Not(HasSubstr("another rank")));
+  Run(Training(2, "new", {"--steps", "5", "--init-from", folder_ / "ckpt"}));
+}
+
 // The second one waits for the first, whose last checkpoint it had not seen when it opened one.
 TEST_F(OrielRunTest, TwoRunsDoNotSaveIntoOneFolder) {
   const std::vector<std::string> saves = {"--save-dir", folder_ / "ckpt", "--save-every", "20"};

@@ -1,7 +1,5 @@
 #include "runtime/plan/plan_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -10,6 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/logging.h"
+#include "runtime/base/crc32.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
@@ -31,11 +30,6 @@ T Load(std::string_view bytes, size_t offset) {
     value |= static_cast<T>(static_cast<unsigned char>(bytes[offset + i])) << (8 * i);
   }
   return value;
-}
-
-uint32_t Crc32(std::string_view bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 uint32_t OldestReaderOf(const plan::Plan& plan) {

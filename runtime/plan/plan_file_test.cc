@@ -1,7 +1,6 @@
 #include "runtime/plan/plan_file.h"
 
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "google/protobuf/util/message_differencer.h"
+#include "runtime/base/crc32.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/plan/plan_builder_testing.h"
 
@@ -43,8 +43,7 @@ class PlanFileTest : public ::testing::Test {
   // Sets a little-endian number of the header and makes its checksum right again.
   static void Patch(std::string& bytes, size_t offset, uint32_t value) {
     for (int i = 0; i < 4; ++i) bytes[offset + i] = static_cast<char>(value >> (8 * i));
-    const auto sum =
-        static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), 28));
+    const uint32_t sum = Crc32(std::string_view(bytes).substr(0, 28));
     for (int i = 0; i < 4; ++i) bytes[28 + i] = static_cast<char>(sum >> (8 * i));
   }
 
@@ -196,8 +195,7 @@ TEST_F(PlanFileTest, PayloadThatIsNoMessage) {
   const std::string payload = "\xff\xff\xff\xff";
   bytes.resize(32);
   bytes += payload;
-  Patch(bytes, 24,
-        static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(payload.data()), 4)));
+  Patch(bytes, 24, Crc32(payload));
   Patch(bytes, 16, 4);
   EXPECT_THAT(ReadPlan(WriteBytes(bytes)),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("cannot be decoded")));

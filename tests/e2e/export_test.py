@@ -44,6 +44,7 @@ def split_checkpoint(folder: pathlib.Path) -> int:
     for rank, tensors in enumerate(files):
         write_safetensors(folder / f"model-rank{rank:05}.safetensors", tensors)
     (folder / "model.safetensors").unlink()
+    del index["crc32"]  # of the index as it was
     (folder / "index.json").write_text(json.dumps(index))
     return cut
 

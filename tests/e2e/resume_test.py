@@ -1,6 +1,7 @@
 """Checkpoints: resuming gives the bits of the uninterrupted run; wrong ones are refused."""
 
 import json
+import re
 import resource
 import shutil
 import signal
@@ -17,6 +18,14 @@ class ResumeTest(OrielTestCase):
         super().setUp()
         self.plan = self.compile(GOLDEN / "recipe_adamw.yaml", 2)
         self.checkpoints = self.folder / "checkpoints"
+
+    def rename_parameters(self, *names):
+        """In the checkpoints, as of another model: to names of the same length, so that offsets hold."""
+        for path in self.checkpoints.glob("step-*/*"):
+            content = path.read_bytes()
+            for old, new in names:
+                content = content.replace(old.encode(), new.encode())
+            path.write_bytes(re.sub(rb',\s*"crc32": "\w+"\s*\}$', b"}", content))  # the index' own
 
     def run_steps(self, *arguments):
         metrics = self.folder / f"metrics_{time.monotonic_ns()}.jsonl"
@@ -52,9 +61,7 @@ class ResumeTest(OrielTestCase):
 
     def test_checkpoint_of_another_model(self):
         self.run_steps("--steps", 1, "--save-dir", self.checkpoints, "--save-every", 1)
-        # A model whose head has another name (of the same length, so that offsets hold).
-        for path in self.checkpoints.glob("step-*/*"):
-            path.write_bytes(path.read_bytes().replace(b"lm_head.weight", b"my_head.weight"))
+        self.rename_parameters(("lm_head.weight", "my_head.weight"))
         result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--resume", self.checkpoints)
         self.assert_fails(result, "lm_head.weight", "another model")
 
@@ -141,10 +148,7 @@ class ResumeTest(OrielTestCase):
         first = json.loads((self.folder / "m.jsonl").read_text().splitlines()[0])
         self.assertEqual(first["step"], 1, started.stderr)
         self.assertEqual(first["loss"], rest[0]["loss"])
-        for path in self.checkpoints.glob("step-*/*"):
-            path.write_bytes(path.read_bytes().replace(b"_proj", b"_porj").replace(b"norm", b"mron").replace(b"embed", b"debem")
-                             .replace(b"head", b"daeh").replace(b"conv", b"vnoc").replace(b"fc", b"cf").replace(b"linear", b"raenil")
-                             .replace(b"weight", b"wiehgt").replace(b"bias", b"sabi"))
+        self.rename_parameters(*((name, name[::-1]) for name in ("_proj", "norm", "embed", "head", "conv", ".fc", "linear", "weight", "bias")))
         self.assert_fails(run(*begin), "has none of the plan's parameters")
 
     def test_started_again_and_again(self):
@@ -224,6 +228,20 @@ class ResumeTest(OrielTestCase):
                        run("oriel-run", self.folder / "m.first", "--data", DATA, "--steps", 1)):
             self.assert_fails(result, "m.weights.safetensors", "weights of another plan", "compile the plan again")
         self.run_ok("oriel", "verify", self.folder / "m.second")
+
+    def test_damaged_weights(self):
+        """Each of two ranks reads a half of the file; both stop, and one tells it."""
+        weights = self.plan.with_suffix(".weights.safetensors")
+        sound = bytearray(weights.read_bytes())
+        for at in (len(sound) // 4, len(sound) - 8):
+            damaged = bytearray(sound)
+            damaged[at] ^= 1
+            weights.write_bytes(damaged)
+            result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 1)
+            self.assert_fails(result, weights.name, "is damaged", "compile the plan again")
+            self.assertEqual(result.stderr.count("error"), 1, result.stderr)
+        weights.write_bytes(sound)
+        self.run_steps("--steps", 1)
 
     def test_a_rate_of_zero_is_told(self):
         text = (GOLDEN / "recipe_adamw.yaml").read_text()

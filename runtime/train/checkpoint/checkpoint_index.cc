@@ -5,8 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/crc32.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 #include "runtime/train/json_util.h"
@@ -18,14 +20,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kFormat[] = "oriel-checkpoint";
+constexpr char kChecksum[] = "crc32";
+
+std::optional<uint32_t> ParseChecksum(const std::optional<std::string>& text) {
+  uint32_t crc = 0;
+  return text && absl::SimpleHexAtoi(*text, &crc) ? std::optional(crc) : std::nullopt;
+}
 
 Json EncodeTensor(const CheckpointTensor& tensor) {
   Json shards = Json::array();
   for (const CheckpointShard& shard : tensor.shards) {
-    shards.push_back({{"file", shard.file},
-                      {"name", shard.name},
-                      {"offsets", shard.box.start},
-                      {"shape", shard.box.size}});
+    Json entry = {{"file", shard.file},
+                  {"name", shard.name},
+                  {"offsets", shard.box.start},
+                  {"shape", shard.box.size}};
+    if (shard.crc32) entry[kChecksum] = ChecksumText(*shard.crc32);
+    shards.push_back(std::move(entry));
   }
   return {{"dtype", SafetensorsDTypeName(tensor.spec.dtype)},
           {"shape", tensor.spec.shape},
@@ -111,7 +121,12 @@ absl::StatusOr<CheckpointTensor> ParseTensor(const Json& json) {
     if (!file || !name || !offsets || !box) {
       return absl::InvalidArgumentError("a shard needs file, name, offsets and shape");
     }
-    tensor.shards.push_back({*file, *name, {*offsets, *box}});
+    std::optional<uint32_t> crc32;
+    if (const Json* text = Member(item, kChecksum)) {
+      crc32 = ParseChecksum(AsText(text));
+      if (!crc32) return absl::InvalidArgumentError("a shard's crc32 is not one");
+    }
+    tensor.shards.push_back({*file, *name, {*offsets, *box}, crc32});
   }
   ORIEL_RETURN_IF_ERROR(CheckShards(tensor));
   return tensor;
@@ -148,7 +163,12 @@ bool ParseProgress(const Json& json, TrainingProgress* progress) {
   return true;
 }
 
+// The text that its checksum is of.
+absl::StatusOr<std::string> DumpIndex(const Json& json) { return DumpJson(json, 1); }
+
 }  // namespace
+
+std::string ChecksumText(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
 absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index) {
   const TrainingProgress& progress = index.progress;
@@ -174,7 +194,9 @@ absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index) 
     Json& entry = states[name] = Json::object();
     for (const auto& [slot, tensor] : slots) entry[slot] = EncodeTensor(tensor);
   }
-  return DumpJson(json, 1);
+  ORIEL_ASSIGN_OR_RETURN(const std::string text, DumpIndex(json));
+  json[kChecksum] = ChecksumText(Crc32(text));
+  return DumpIndex(json);
 }
 
 absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
@@ -212,6 +234,18 @@ absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
       return error("optimizer_states: ", name, ": ", std::string(tensors.status().message()));
     }
     index.optimizer_states[name] = *std::move(tensors);
+  }
+  if (const Json* checksum = Member(*json, kChecksum)) {
+    const std::optional<uint32_t> expected = ParseChecksum(AsText(checksum));
+    json->erase(kChecksum);
+    ORIEL_ASSIGN_OR_RETURN(const std::string rest, DumpIndex(*json));
+    if (expected != Crc32(rest)) {
+      return absl::DataLossError(absl::StrCat(
+          path,
+          ": is damaged, its checksum does not fit; of an index that was edited on purpose, "
+          "remove the member \"",
+          kChecksum, "\" at its end"));
+    }
   }
   return index;
 }

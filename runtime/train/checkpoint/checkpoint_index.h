@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct CheckpointShard {
   std::string file;  // in the checkpoint's folder
   std::string name;  // in that file
   Box box;           // "offsets" and "shape" of the JSON
+  // Of its bytes ("crc32" of the JSON, hexadecimal); checkpoints that were saved before don't say.
+  std::optional<uint32_t> crc32 = std::nullopt;
 };
 
 struct CheckpointTensor {
@@ -66,11 +69,15 @@ struct CheckpointIndex {
 
 inline constexpr int64_t kCheckpointVersion = 1;
 
+// With a checksum of its own as the last member, "crc32".
 absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index);
 // InvalidArgument names `path` and what is wrong: not JSON, newer version, missing members,
-// shards that don't cover their tensor exactly once.
+// shards that don't cover their tensor exactly once; DataLoss that the checksum does not fit.
 absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
                                                      const std::string& path);
+
+// "0badf00d", as the index has it.
+std::string ChecksumText(uint32_t crc);
 
 // Hash (64-bit FNV-1a, hexadecimal) of names, types and shapes, whatever their order.
 std::string FingerprintParameters(std::vector<NamedSpec> parameters);

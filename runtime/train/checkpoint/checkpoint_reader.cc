@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/crc32.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/train/convert.h"
@@ -73,16 +74,21 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
   CheckpointReader reader;
+  reader.given_ = path;
   ORIEL_ASSIGN_OR_RETURN(reader.path_, FindCheckpoint(path));
   const absl::Status opened = reader.OpenIndexAndFiles();
-  if (opened.ok()) return reader;
-  if (reader.path_ == path) return opened;
-  const auto all = CheckpointsIn(path);
-  if (!all.ok()) return opened;
-  const auto own = all->find(StepOfCheckpoint(reader.path_));
-  if (own == all->begin()) return opened;
-  return WithMessage(opened, absl::StrCat(opened.message(), "; ", std::prev(own)->second,
-                                          " is the one before it: name it instead"));
+  if (!opened.ok()) return reader.WithOneBefore(opened);
+  return reader;
+}
+
+absl::Status CheckpointReader::WithOneBefore(const absl::Status& error) const {
+  if (path_ == given_) return error;
+  const auto all = CheckpointsIn(given_);
+  if (!all.ok()) return error;
+  const auto own = all->find(StepOfCheckpoint(path_));
+  if (own == all->begin()) return error;
+  return WithMessage(error, absl::StrCat(error.message(), "; ", std::prev(own)->second,
+                                         " is the one before it: name it instead"));
 }
 
 absl::Status CheckpointReader::OpenIndexAndFiles() {
@@ -120,6 +126,43 @@ absl::Status CheckpointReader::OpenFiles() {
   for (const auto& [name, tensor] : index_.parameters) ORIEL_RETURN_IF_ERROR(open(tensor));
   for (const auto& [name, slots] : index_.optimizer_states) {
     for (const auto& [slot, tensor] : slots) ORIEL_RETURN_IF_ERROR(open(tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::CheckData(bool with_optimizer, int64_t rank, int64_t ranks) const {
+  struct Saved {
+    const CheckpointShard* shard;
+    SafetensorsView view;
+  };
+  std::vector<Saved> all;
+  int64_t total = 0;
+  const auto add = [&](const CheckpointTensor& tensor) -> absl::Status {
+    for (const CheckpointShard& shard : tensor.shards) {
+      if (!shard.crc32) continue;
+      ORIEL_ASSIGN_OR_RETURN(SafetensorsView view, files_.at(shard.file).Find(shard.name));
+      total += view.spec.bytes();
+      all.push_back({&shard, std::move(view)});
+    }
+    return absl::OkStatus();
+  };
+  for (const auto& [name, tensor] : index_.parameters) ORIEL_RETURN_IF_ERROR(add(tensor));
+  for (const auto& [name, slots] : index_.optimizer_states) {
+    if (!with_optimizer) break;
+    for (const auto& [slot, tensor] : slots) ORIEL_RETURN_IF_ERROR(add(tensor));
+  }
+  // A shard is read by the rank in whose share of all bytes it begins.
+  const int64_t share = std::max<int64_t>((total + ranks - 1) / ranks, 1);
+  int64_t before = 0;
+  for (const auto& [shard, view] : all) {
+    const bool own = before / share == rank;
+    before += view.spec.bytes();
+    if (!own) continue;
+    const uint32_t crc = Crc32({view.data, static_cast<size_t>(view.spec.bytes())});
+    if (crc == *shard->crc32) continue;
+    return WithOneBefore(absl::DataLossError(absl::StrCat(
+        JoinPath(path_, shard->file), " is damaged: ", shard->name, " has the checksum ",
+        ChecksumText(crc), ", and had ", ChecksumText(*shard->crc32), " when it was saved")));
   }
   return absl::OkStatus();
 }

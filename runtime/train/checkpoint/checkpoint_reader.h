@@ -44,6 +44,10 @@ class CheckpointReader {
   // A warning if the plan is of another model file than what was trained; else empty. It may well
   // fit: the same model, exported for longer sequences.
   std::string OtherModelFile(const plan::Plan& plan) const;
+  // DataLoss, naming file and tensor, if what lies in the files is not what was saved: by the
+  // checksums of its parameters and, `with_optimizer`, its optimizer states. Of `ranks` that call
+  // it, each reads an equal part.
+  absl::Status CheckData(bool with_optimizer, int64_t rank, int64_t ranks) const;
   // Copies a box of a parameter with this shape, from the shards that it meets, and converts it to
   // this type: the f32 master weights of a bf16 plan are the parameters of a plan in f32. Reads
   // nothing else.
@@ -61,6 +65,10 @@ class CheckpointReader {
   absl::Status ReadTensor(const std::string& what, const CheckpointTensor* tensor,
                           const TensorSpec& spec, const Box& box, void* target) const;
 
+  // An error of a checkpoint that was found as the latest of several names the one before.
+  absl::Status WithOneBefore(const absl::Status& error) const;
+
+  std::string given_;  // to Open
   std::string path_;
   CheckpointIndex index_;
   std::map<std::string, SafetensorsFile> files_;

@@ -164,6 +164,46 @@ TEST_F(CheckpointTest, OfADamagedOneTheOneBeforeIsNamed) {
   ORIEL_EXPECT_OK(CheckpointReader::Open(older).status());
 }
 
+// Overwrites four bytes at the end of a file.
+void Damage(const std::string& path) {
+  std::string bytes = ReadFileBytes(path);
+  bytes.replace(bytes.size() - 4, 4, "\1\2\3\4");
+  WriteFileBytes(path, bytes);
+}
+
+TEST_F(CheckpointTest, DamagedValues) {
+  const std::string older = Save(9), path = Save(100);
+  ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader sound, CheckpointReader::Open(save_dir_));
+  ORIEL_EXPECT_OK(sound.CheckData(/*with_optimizer=*/true, 0, 1));
+  Damage(path + "/optimizer.safetensors");
+  ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
+  ORIEL_EXPECT_OK(reader.CheckData(/*with_optimizer=*/false, 0, 1));
+  const auto is_damaged =
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr(path + "/optimizer.safetensors is damaged: exp_avg/w has"),
+                     HasSubstr(older + " is the one before it")));
+  EXPECT_THAT(reader.CheckData(/*with_optimizer=*/true, 0, 1), is_damaged);
+  // Of 6 + 1 + 6 floats on two ranks, those of the optimizer begin at the seventh.
+  ORIEL_EXPECT_OK(reader.CheckData(/*with_optimizer=*/true, 0, 2));
+  EXPECT_THAT(reader.CheckData(/*with_optimizer=*/true, 1, 2), is_damaged);
+}
+
+// Each shard is looked at by one rank.
+TEST_F(CheckpointTest, RanksShareTheCheck) {
+  const std::string path = Save(1);
+  Damage(path + "/model.safetensors");
+  Damage(path + "/optimizer.safetensors");
+  ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(path));
+  for (const int64_t ranks : {1, 2, 3, 5, 13, 40}) {
+    int found = 0;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      if (!reader.CheckData(/*with_optimizer=*/true, rank, ranks).ok()) ++found;
+    }
+    EXPECT_GE(found, 1) << ranks;
+    EXPECT_LE(found, 2) << ranks;
+  }
+}
+
 TEST_F(CheckpointTest, NothingThere) {
   EXPECT_THAT(CheckpointReader::Open(save_dir_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no such checkpoint folder")));
@@ -203,6 +243,16 @@ TEST_F(CheckpointTest, DamagedIndex) {
   expect_refused("\"epoch\": 2", "\"epoch\": -2", "members are missing");
   expect_refused("\"model.safetensors\"", "\"../model.safetensors\"", "plain name");
   expect_refused("\"F32\"", "\"F31\"", "F31");
+  expect_refused("\"crc32\": \"", "\"crc32\": \"x", "crc32 is not one");
+  // What is still sound in itself.
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           {"\"step\": 1", "\"step\": 3"}, {"\"shuffle\": false", "\"shuffle\": true"}}) {
+    const std::string edited = absl::StrReplaceAll(text, {{from, to}});
+    ASSERT_NE(edited, text);
+    EXPECT_THAT(ParseCheckpointIndex(edited, path),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         AllOf(HasSubstr(path), HasSubstr("its checksum does not fit"))));
+  }
 }
 
 // The index of a checkpoint with one parameter of shape [4, 2].

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/crc32.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/train/checkpoint/best_checkpoint.h"
@@ -56,27 +57,31 @@ bool Writes(const TensorLayout& layout, int64_t rank) {
   return box == content || content.num_elements() > 0;
 }
 
-// Appends a rank's box without its padding, in pieces.
-absl::Status AppendContent(const CheckpointSource& source, int64_t rank,
-                           SafetensorsWriter& writer) {
+// Appends a rank's box without its padding, in pieces. Returns its checksum.
+absl::StatusOr<uint32_t> AppendContent(const CheckpointSource& source, int64_t rank,
+                                       SafetensorsWriter& writer) {
   const Box content = source.layout.ContentOf(rank);
   const int64_t width = DTypeBytes(source.dtype);
+  uint32_t checksum = 0;
   std::vector<char> copy;
-  return source.buffer.ReadPieces(source.layout.BoxOf(rank),
-                                  [&](const Box& piece, const void* data) -> absl::Status {
-                                    const Box part = Intersect(piece, content);
-                                    const int64_t bytes = part.num_elements() * width;
-                                    // Where only rows at the end are padding, the rest is one
-                                    // block.
-                                    bool begins = part.start == piece.start;
-                                    for (size_t dim = 1; dim < part.size.size(); ++dim) {
-                                      begins = begins && part.size[dim] == piece.size[dim];
-                                    }
-                                    if (begins) return writer.Append(data, bytes);
-                                    copy.resize(static_cast<size_t>(bytes));
-                                    CopyBox(piece, data, part, copy.data(), width);
-                                    return writer.Append(copy.data(), bytes);
-                                  });
+  const auto append = [&](const Box& piece, const void* data) {
+    const Box part = Intersect(piece, content);
+    const auto bytes = static_cast<size_t>(part.num_elements() * width);
+    // Where only rows at the end are padding, the rest is one block.
+    bool begins = part.start == piece.start;
+    for (size_t dim = 1; dim < part.size.size(); ++dim) {
+      begins = begins && part.size[dim] == piece.size[dim];
+    }
+    if (!begins) {
+      copy.resize(bytes);
+      CopyBox(piece, data, part, copy.data(), width);
+      data = copy.data();
+    }
+    checksum = Crc32({static_cast<const char*>(data), bytes}, checksum);
+    return writer.Append(data, static_cast<int64_t>(bytes));
+  };
+  ORIEL_RETURN_IF_ERROR(source.buffer.ReadPieces(source.layout.BoxOf(rank), append));
+  return checksum;
 }
 
 // The files of a checkpoint and what is in them.
@@ -86,27 +91,44 @@ class Contents {
     for (const CheckpointSource& source : sources) {
       bool& in_pieces = source.slot.empty() ? model_in_pieces_ : optimizer_in_pieces_;
       in_pieces = in_pieces || !IsOfFirstRank(source.layout);
+      for (const int64_t owner : source.layout.Owners()) {
+        if (Writes(source.layout, owner)) shards_.push_back({&source, owner, 0});
+      }
     }
   }
 
   // What `rank` writes; no file without tensors, but those of rank 0 where nothing is in pieces.
-  absl::Status WritePart(const std::string& folder, int64_t rank) const {
+  absl::Status WritePart(const std::string& folder, int64_t rank) {
     for (const bool optimizer : {false, true}) {
-      std::vector<const CheckpointSource*> written;
+      std::vector<Shard*> written;
       std::vector<NamedSpec> tensors;
-      for (const CheckpointSource& source : sources_) {
-        if (source.slot.empty() == optimizer || !Writes(source.layout, rank)) continue;
-        written.push_back(&source);
+      for (Shard& shard : shards_) {
+        const CheckpointSource& source = *shard.source;
+        if (source.slot.empty() == optimizer || shard.rank != rank) continue;
+        written.push_back(&shard);
         tensors.push_back({NameOf(source), {source.dtype, source.layout.ContentOf(rank).size}});
       }
       if (tensors.empty() && (rank != 0 || InPieces(optimizer))) continue;
       const std::string path = JoinPath(folder, FileOf(optimizer, rank));
       ORIEL_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, tensors));
-      for (const CheckpointSource* source : written) {
-        ORIEL_RETURN_IF_ERROR(AppendContent(*source, rank, writer));
+      for (Shard* shard : written) {
+        ORIEL_ASSIGN_OR_RETURN(shard->checksum, AppendContent(*shard->source, rank, writer));
       }
       ORIEL_RETURN_IF_ERROR(writer.Finish());
     }
+    return absl::OkStatus();
+  }
+
+  // Every rank gets those that the others have found in writing.
+  absl::Status ShareChecksums(Communicator& world) {
+    std::vector<int32_t> bits;
+    bits.reserve(shards_.size());
+    for (const Shard& shard : shards_) bits.push_back(static_cast<int32_t>(shard.checksum));
+    // One rank has written a shard; the others add 0.
+    const ReduceBuffer buffer{bits.data(), bits.data(), static_cast<int64_t>(bits.size()),
+                              DType::kI32};
+    ORIEL_RETURN_IF_ERROR(world.AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
+    for (size_t i = 0; i < bits.size(); ++i) shards_[i].checksum = static_cast<uint32_t>(bits[i]);
     return absl::OkStatus();
   }
 
@@ -116,19 +138,20 @@ class Contents {
     index.model = model;
     index.progress = progress;
     std::vector<NamedSpec> parameters;
+    const auto tensor_of = [&index](const CheckpointSource& source) -> CheckpointTensor& {
+      return source.slot.empty() ? index.parameters[source.parameter]
+                                 : index.optimizer_states[source.parameter][source.slot];
+    };
     for (const CheckpointSource& source : sources_) {
-      const bool optimizer = !source.slot.empty();
-      if (!optimizer && index.parameters.count(source.parameter) == 0) {
+      if (source.slot.empty() && index.parameters.count(source.parameter) == 0) {
         parameters.push_back({source.parameter, source.spec()});
       }
-      CheckpointTensor& tensor = optimizer ? index.optimizer_states[source.parameter][source.slot]
-                                           : index.parameters[source.parameter];
-      tensor.spec = source.spec();
-      for (const int64_t owner : source.layout.Owners()) {
-        if (!Writes(source.layout, owner)) continue;
-        tensor.shards.push_back(
-            {FileOf(optimizer, owner), NameOf(source), source.layout.ContentOf(owner)});
-      }
+      tensor_of(source).spec = source.spec();
+    }
+    for (const Shard& shard : shards_) {
+      const CheckpointSource& source = *shard.source;
+      tensor_of(source).shards.push_back({FileOf(!source.slot.empty(), shard.rank), NameOf(source),
+                                          source.layout.ContentOf(shard.rank), shard.checksum});
     }
     index.fingerprint = FingerprintParameters(std::move(parameters));
     ORIEL_ASSIGN_OR_RETURN(std::string text, EncodeCheckpointIndex(index));
@@ -136,6 +159,13 @@ class Contents {
   }
 
  private:
+  // A rank's part of a tensor.
+  struct Shard {
+    const CheckpointSource* source;
+    int64_t rank;
+    uint32_t checksum;
+  };
+
   bool InPieces(bool optimizer) const {
     return optimizer ? optimizer_in_pieces_ : model_in_pieces_;
   }
@@ -149,6 +179,7 @@ class Contents {
   }
 
   const std::vector<CheckpointSource>& sources_;
+  std::vector<Shard> shards_;  // the same list on every rank
   bool model_in_pieces_ = false;
   bool optimizer_in_pieces_ = false;
 };
@@ -186,7 +217,7 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
   const int64_t rank = world == nullptr ? 0 : world->rank();
   const std::string target = JoinPath(save_dir, CheckpointFolderName(progress.step));
   const std::string temporary = UnfinishedPath(save_dir, progress.step);
-  const Contents contents(sources);
+  Contents contents(sources);
   absl::Status status;
   if (rank == 0) {
     status = MakeFolders(save_dir);
@@ -200,6 +231,7 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
       status = Annotate(status, "checkpoints go to a folder that all ranks share");
     }
     status = Agree(status, world);
+    if (status.ok() && world != nullptr) status = contents.ShareChecksums(*world);
   }
   if (rank != 0) {
     if (!status.ok()) return status;

@@ -151,6 +151,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   }
   absl::Status coverage = CheckCoverage(ranges, data_bytes);
   if (!coverage.ok()) return error(std::string(coverage.message()));
+  result.data_ = {data, static_cast<size_t>(data_bytes)};
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,8 @@ class SafetensorsFile {
   const std::string& path() const { return file_->path(); }
   const std::map<std::string, SafetensorsView>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // All tensors' bytes.
+  std::string_view data() const { return data_; }
   // NotFound names the file and the tensor.
   absl::StatusOr<SafetensorsView> Find(const std::string& name) const;
   // Copies a tensor that must have this shape and type; a float of another type is converted.
@@ -52,6 +55,7 @@ class SafetensorsFile {
   std::shared_ptr<const MappedFile> file_;
   std::map<std::string, SafetensorsView> tensors_;
   std::map<std::string, std::string> metadata_;
+  std::string_view data_;
 };
 
 // A name with a type and shape.

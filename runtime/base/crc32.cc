@@ -1,0 +1,16 @@
+#include "runtime/base/crc32.h"
+
+#include <zlib.h>
+
+namespace oriel::runtime {
+
+uint32_t Crc32(std::string_view bytes, uint32_t crc) {
+  return static_cast<uint32_t>(
+      crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+uint32_t JoinCrc32(uint32_t crc, uint32_t next, int64_t bytes) {
+  return static_cast<uint32_t>(crc32_combine(crc, next, bytes));
+}
+
+}  // namespace oriel::runtime
