@@ -35,7 +35,7 @@ absl::Status verify(const std::string& path) {
 void addVerifyCommand(CLI::App& app, Run* run) {
   auto path = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "verify", "Checks that a plan is sound and that its weights lie beside it");
+      "verify", "Checks that a plan is sound and that its weights lie beside it, undamaged");
   command->add_option("PLAN", *path, "The plan (.oplan)")->required()->type_name("");
   command->footer("Example:\n  oriel verify model.oplan");
   command->callback([=] { *run = [path] { return verify(*path); }; });

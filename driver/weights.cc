@@ -70,7 +70,7 @@ absl::StatusOr<std::string> writeWeights(const ModelFile& model, const plan::Pla
   uint32_t checksum = 0;
   for (const TensorData& value : values)
     checksum = runtime::Crc32({value.bytes.data(), value.bytes.size()}, checksum);
-  std::string text = absl::StrCat(absl::Hex(checksum, absl::kZeroPad8));
+  std::string text = runtime::Crc32Text(checksum);
   ORIEL_RETURN_IF_ERROR(runtime::WriteSafetensors(
       path, tensors, {{"model", plan.model_name()}, {runtime::kWeightsChecksum, text}}));
   return text;
@@ -90,6 +90,10 @@ absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
         return runtime::Annotate(file.status(), "the plan's weights (keep them beside the plan)");
       }
       it = files.emplace(name, *std::move(file)).first;
+      if (runtime::HasChecksum(plan, it->second)) {
+        ORIEL_RETURN_IF_ERROR(
+            runtime::CheckWeightsChecksum(plan, it->second, runtime::Crc32(it->second.data())));
+      }
     }
     ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsView view,
                            it->second.Find(parameter.initial().tensor()));

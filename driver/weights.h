@@ -25,7 +25,7 @@ absl::StatusOr<std::string> writeWeights(const ModelFile& model, const plan::Pla
                                          const std::string& path);
 
 // Whether the files that the plan names lie in their places and hold each parameter with its
-// shape, and its type or another float. The error names file and tensor.
+// shape, and its type or another float, and are not damaged. The error names file and tensor.
 absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath);
 
 }  // namespace oriel::driver

@@ -6,10 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/crc32.h"
 #include "runtime/base/status.h"
-#include "runtime/train/checkpoint/checkpoint_index.h"
 #include "runtime/train/checkpoint/initial_weights.h"
 
 namespace oriel::runtime {
@@ -59,8 +57,6 @@ absl::Status CheckCheckpoint(const CheckpointReader& checkpoint, bool with_optim
 }
 
 absl::Status CheckInitialWeights(const std::string& plan_folder, const RankContext& context) {
-  const std::string& expected = context.plan->provenance().weights_crc32();
-  if (expected.empty()) return absl::OkStatus();
   std::set<std::string> names;
   for (const plan::Parameter& parameter : context.plan->parameters()) {
     if (!parameter.initial().file().empty()) names.insert(parameter.initial().file());
@@ -69,14 +65,11 @@ absl::Status CheckInitialWeights(const std::string& plan_folder, const RankConte
     const absl::StatusOr<SafetensorsFile> file =
         OpenInitialWeights(*context.plan, plan_folder, name);
     ORIEL_RETURN_IF_ERROR(Agree(Annotate(file.status(), "initial weights"), context));
-    if (file->metadata().count(kWeightsChecksum) == 0) continue;
+    if (!HasChecksum(*context.plan, *file)) continue;
     ORIEL_ASSIGN_OR_RETURN(const uint32_t crc, ChecksumOf(*file, context));
-    const std::string found = ChecksumText(crc);
-    if (found == expected) continue;
-    if (!context.is_first()) return absl::AbortedError("the initial weights are damaged");
-    return absl::DataLossError(absl::StrCat(
-        file->path(), " is damaged: its data has the checksum ", found, ", and had ", expected,
-        " when the plan was compiled; copy it again, or compile the plan again"));
+    const absl::Status sound = CheckWeightsChecksum(*context.plan, *file, crc);
+    if (sound.ok()) continue;
+    return context.is_first() ? sound : absl::AbortedError("the initial weights are damaged");
   }
   return absl::OkStatus();
 }

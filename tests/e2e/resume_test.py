@@ -240,6 +240,7 @@ class ResumeTest(OrielTestCase):
             result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 1)
             self.assert_fails(result, weights.name, "is damaged", "compile the plan again")
             self.assertEqual(result.stderr.count("error"), 1, result.stderr)
+            self.assert_fails(run("oriel", "verify", self.plan), weights.name, "is damaged")
         weights.write_bytes(sound)
         self.run_steps("--steps", 1)
 

@@ -34,7 +34,7 @@ Json EncodeTensor(const CheckpointTensor& tensor) {
                   {"name", shard.name},
                   {"offsets", shard.box.start},
                   {"shape", shard.box.size}};
-    if (shard.crc32) entry[kChecksum] = ChecksumText(*shard.crc32);
+    if (shard.crc32) entry[kChecksum] = Crc32Text(*shard.crc32);
     shards.push_back(std::move(entry));
   }
   return {{"dtype", SafetensorsDTypeName(tensor.spec.dtype)},
@@ -168,8 +168,6 @@ absl::StatusOr<std::string> DumpIndex(const Json& json) { return DumpJson(json, 
 
 }  // namespace
 
-std::string ChecksumText(uint32_t crc) { return absl::StrFormat("%08x", crc); }
-
 absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index) {
   const TrainingProgress& progress = index.progress;
   Json json = {{"format", kFormat},
@@ -195,7 +193,7 @@ absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index) 
     for (const auto& [slot, tensor] : slots) entry[slot] = EncodeTensor(tensor);
   }
   ORIEL_ASSIGN_OR_RETURN(const std::string text, DumpIndex(json));
-  json[kChecksum] = ChecksumText(Crc32(text));
+  json[kChecksum] = Crc32Text(Crc32(text));
   return DumpIndex(json);
 }
 

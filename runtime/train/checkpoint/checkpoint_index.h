@@ -76,9 +76,6 @@ absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index);
 absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
                                                      const std::string& path);
 
-// "0badf00d", as the index has it.
-std::string ChecksumText(uint32_t crc);
-
 // Hash (64-bit FNV-1a, hexadecimal) of names, types and shapes, whatever their order.
 std::string FingerprintParameters(std::vector<NamedSpec> parameters);
 

@@ -162,7 +162,7 @@ absl::Status CheckpointReader::CheckData(bool with_optimizer, int64_t rank, int6
     if (crc == *shard->crc32) continue;
     return WithOneBefore(absl::DataLossError(absl::StrCat(
         JoinPath(path_, shard->file), " is damaged: ", shard->name, " has the checksum ",
-        ChecksumText(crc), ", and had ", ChecksumText(*shard->crc32), " when it was saved")));
+        Crc32Text(crc), ", and had ", Crc32Text(*shard->crc32), " when it was saved")));
   }
   return absl::OkStatus();
 }

@@ -2,8 +2,10 @@
 #ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_INITIAL_WEIGHTS_H_
 #define ORIEL_RUNTIME_TRAIN_CHECKPOINT_INITIAL_WEIGHTS_H_
 
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/train/checkpoint/safetensors.h"
@@ -18,6 +20,11 @@ inline constexpr char kWeightsChecksum[] = "crc32";
 absl::StatusOr<SafetensorsFile> OpenInitialWeights(const plan::Plan& plan,
                                                    const std::string& plan_folder,
                                                    const std::string& name);
+// Whether plan and file say one; older plans don't, nor does a file that somebody made.
+bool HasChecksum(const plan::Plan& plan, const SafetensorsFile& file);
+// DataLoss, naming the file, if its data has not the plan's checksum but `crc`.
+absl::Status CheckWeightsChecksum(const plan::Plan& plan, const SafetensorsFile& file,
+                                  uint32_t crc);
 
 }  // namespace oriel::runtime
 
