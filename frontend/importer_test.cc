@@ -187,6 +187,15 @@ TEST(Importer, OpsDefinedByOthersAreInlined) {
               HasSubstr("select"));
 }
 
+// PyTorch's exporters write a cross entropy with probabilities as one with labels.
+TEST(Importer, BodyOfFloatsForIntegers) {
+  EXPECT_THAT(errorsOf("g (float[4, 5] x, float[4, 5] p) => (float loss) { q = Softmax(p) "
+                       "[far] loss = SoftmaxCrossEntropyLoss(x, q) }"),
+              AllOf(HasSubstr("node \"far\" (SoftmaxCrossEntropyLoss): its labels, \"q\", is "
+                              "tensor(float), where ONNX has tensor(int32), tensor(int64) alone"),
+                    HasSubstr("docs/import.md")));
+}
+
 // --- Graphs that can't be
 
 TEST(Importer, UnsupportedOp) {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 
 #include "frontend/error.h"
+#include "frontend/node_location.h"
+#include "llvm/ADT/StringExtras.h"
 #include "onnx/defs/schema.h"
 #include "onnx/inliner/inliner.h"
 #include "onnx/onnx_pb.h"
@@ -281,6 +284,59 @@ void findBodies(Nodes& nodes, const ModelFile& model, const OpRegistry& registry
   });
 }
 
+// The element types of the graph's values, as far as they are known.
+std::map<std::string, int32_t> elementTypes(const onnx::GraphProto& graph) {
+  std::map<std::string, int32_t> types;
+  for (const auto* values : {&graph.input(), &graph.value_info(), &graph.output()}) {
+    for (const auto& value : *values) {
+      types[value.name()] = value.type().tensor_type().elem_type();
+    }
+  }
+  return types;
+}
+
+// "tensor(float)", "tensor(double)", "tensor(bfloat16)", ..
+bool isFloat(llvm::StringRef type) { return type.contains("float") || type.contains("double"); }
+
+// A body that is given floats where the op takes integers alone fails somewhere within, at a node
+// that the user does not have. Empty if it is given none.
+std::string floatsForIntegers(const onnx::NodeProto& node, const onnx::OpSchema& schema,
+                              const std::map<std::string, int32_t>& types) {
+  const size_t operands = std::min(schema.inputs().size(), static_cast<size_t>(node.input_size()));
+  for (size_t i = 0; i < operands; ++i) {
+    const auto& parameter = schema.inputs()[i];
+    const auto type = types.find(node.input(static_cast<int>(i)));
+    if (type == types.end() || !onnx::TensorProto_DataType_IsValid(type->second)) continue;
+    const std::string given =
+        llvm::StringRef(
+            onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type->second)))
+            .lower();
+    std::set<std::string> allowed;
+    for (const std::string* each : parameter.GetTypes()) allowed.insert(*each);
+    if (!isFloat(given) || allowed.empty() || llvm::any_of(allowed, isFloat)) continue;
+    return "node \"" + nodeName(node) + "\" (" + node.op_type() + "): its " + parameter.GetName() +
+           ", \"" + type->first + "\", is tensor(" + given + "), where ONNX has " +
+           llvm::join(allowed, ", ") +
+           " alone: the exporter has written what is no ONNX; write this line of the model in "
+           "another way (docs/import.md, \"Exporting for training\", names some)";
+  }
+  return "";
+}
+
+// Throws what is wrong with the operands of the nodes whose bodies are to be inlined.
+void checkOperandTypes(onnx::ModelProto& model, const FunctionIds& ids, const ModelFile& file) {
+  const std::map<std::string, int32_t> types = elementTypes(model.graph());
+  visitNodes(*model.mutable_graph()->mutable_node(), [&](onnx::NodeProto& node) {
+    const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    if (ids.count({domain, node.op_type()}) == 0) return;
+    const auto* schema = onnx::OpSchemaRegistry::Schema(
+        node.op_type(), static_cast<int>(file.opset(domain)), domain);
+    if (!schema) return;
+    const std::string wrong = floatsForIntegers(node, *schema, types);
+    if (!wrong.empty()) throw std::runtime_error(wrong);
+  });
+}
+
 // What ONNX says of a failed assertion, less the place in its own source that comes first.
 std::string withoutSource(llvm::StringRef message) {
   auto [place, what] = message.split("failed: ");
@@ -312,6 +368,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
       auto unknown = onnx::inliner::FunctionIdSet::Create({found.begin(), found.end()});
       // Bodies that depend on types are made from those that the graph says.
       onnx::shape_inference::InferShapes(*copy);
+      checkOperandTypes(*copy, found, model);
       inlineKeepingMetadata(
           *copy, [&] { onnx::inliner::InlineSelectedFunctions(*copy, *unknown, nullptr); });
     }
