@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <thread>
 
 #include "runtime/base/status_testing.h"
 #include "runtime/launch/job.h"
@@ -62,16 +63,22 @@ TEST(InProcessTest, RefusesMoreRanksThanThreads) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use --comm mpi")));
 }
 
+// Sends this process a signal, and waits until it has had time to be seen.
+void Signal(int number) {
+  kill(getpid(), number);
+  usleep(100'000);
+}
+
 // A second request, but not one at the same time as the first, ends the process.
 TEST(StopSignalTest, SecondRequestEndsAtOnce) {
   EXPECT_EXIT(
       {
         InstallStopHandlers(StopHandling::kInteractive);
-        raise(SIGINT);
-        raise(SIGTERM);
+        Signal(SIGINT);
+        Signal(SIGTERM);
         if (StopRequests() != 1) _exit(1);
         usleep(400'000);
-        raise(SIGINT);
+        Signal(SIGINT);
         _exit(2);
       },
       ::testing::ExitedWithCode(kExitInterrupted), "once more to stop at once");
@@ -82,7 +89,7 @@ TEST(StopSignalTest, AHangupIsARequestUnlessItIsIgnored) {
   EXPECT_EXIT(
       {
         InstallStopHandlers(StopHandling::kInteractive);
-        raise(SIGHUP);
+        Signal(SIGHUP);
         _exit(StopRequests());
       },
       ::testing::ExitedWithCode(1), "stopping after this step");
@@ -90,10 +97,29 @@ TEST(StopSignalTest, AHangupIsARequestUnlessItIsIgnored) {
       {
         signal(SIGHUP, SIG_IGN);
         InstallStopHandlers(StopHandling::kInteractive);
-        raise(SIGHUP);
+        Signal(SIGHUP);
         _exit(StopRequests());
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+// Products of oneDNN may have the stack pointer on the heap, which a signal's frame would damage.
+TEST(StopSignalTest, ThreadsThatComputeAreNotInterrupted) {
+  EXPECT_EXIT(
+      {
+        InstallStopHandlers(StopHandling::kRank);
+        const auto is_blocked = [] {
+          sigset_t mask;
+          pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+          return sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGTERM) == 1 &&
+                 sigismember(&mask, SIGHUP) == 1 && sigismember(&mask, SIGUSR1) == 1;
+        };
+        bool others = false;
+        std::thread([&] { others = is_blocked(); }).join();
+        Signal(SIGUSR1);
+        _exit(is_blocked() && others ? 10 + StopRequests() : 1);
+      },
+      ::testing::ExitedWithCode(11), "");
 }
 
 TEST(ThreadsPerRankTest, AtLeastOne) {

@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "runtime/launch/options.h"
 
@@ -51,6 +54,21 @@ void OnSignal(int) {
   errno = before;
 }
 
+// From now on `signals` come to a thread that does nothing else, and not to the caller's and those
+// that it starts: products of oneDNN (jit_avx_gemm_f32.cpp) have the stack pointer within a buffer
+// on the heap, where a signal's frame would lie over what is in front of the buffer.
+void KeepFromThisThread(const sigset_t& signals) {
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  try {
+    std::thread([signals] {
+      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      while (true) pause();
+    }).detach();
+  } catch (const std::system_error&) {  // no more threads: better a risk than no Ctrl-C
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
+}
+
 }  // namespace
 
 void InstallStopHandlers(StopHandling handling) {
@@ -59,16 +77,22 @@ void InstallStopHandlers(StopHandling handling) {
   action.sa_handler = OnSignal;
   // Interrupted reads and waits go on: a step is finished as if nothing had happened.
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  std::vector<int> signals = {SIGINT, SIGTERM};
   struct sigaction hangup = {};
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
-    sigaction(SIGHUP, &action, nullptr);
+    signals.push_back(SIGHUP);
   }
+  if (handling == StopHandling::kRank) signals.push_back(SIGUSR1);
+  sigset_t all;
+  sigemptyset(&all);
+  for (const int number : signals) {
+    sigaction(number, &action, nullptr);
+    sigaddset(&all, number);
+  }
+  // A launcher computes nothing, and what it starts would have its mask.
+  if (handling != StopHandling::kLauncher) KeepFromThisThread(all);
   signal(SIGXFSZ, SIG_IGN);  // a file above the limit (ulimit -f) is an error as a full disk is
-  if (handling != StopHandling::kRank) return;
-  sigaction(SIGUSR1, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  if (handling == StopHandling::kRank) signal(SIGPIPE, SIG_IGN);
 }
 
 int StopRequests() { return g_requests.load(); }

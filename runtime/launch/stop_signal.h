@@ -11,7 +11,8 @@ enum class StopHandling {
 };
 
 // From now on SIGINT, SIGTERM and SIGHUP (its terminal is gone) only count. A SIGHUP that is
-// ignored (nohup) stays so. SIGXFSZ is ignored: the write fails.
+// ignored (nohup) stays so. SIGXFSZ is ignored: the write fails. Called before threads that compute
+// are started: but in a launcher, no signal interrupts them, or this one, any more.
 void InstallStopHandlers(StopHandling handling);
 // How many have arrived. One that follows another within 0.3 s is the same request: a process
 // group's signal and one to the process come together (timeout(1) sends both).
