@@ -33,8 +33,10 @@ absl::Status importFile(const Arguments& arguments, const Vocabulary& vocabulary
                          importStatic(context, *model, options, diagnostics));
   ModelSummary summary = summarize(*module);
   summary.missing = model->missingWeights();
-  printSummary(summary, llvm::outs());
-  llvm::outs().flush();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  printSummary(summary, stream);
+  std::fputs(text.c_str(), stdout);
   if (arguments.output.empty()) return absl::OkStatus();
   return runtime::WriteTextAtomically(arguments.output, moduleText(*module, /*locations=*/true));
 }

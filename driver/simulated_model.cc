@@ -37,8 +37,16 @@ int64_t positionsOf(mlir::func::FuncOp main, llvm::StringRef output) {
   return 1;
 }
 
-double tokensOfMicrobatch(const Recipe& recipe) {
+// Positions of the labels, which are an input of the recipe or of the model.
+double tokensOfMicrobatch(const Recipe& recipe, mlir::func::FuncOp main) {
   if (recipe.loss.kind != Recipe::LossKind::kTokenCrossEntropy) return 0;
+  for (mlir::BlockArgument argument : main.getArguments()) {
+    mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(main, argument.getArgNumber());
+    if (mlir::failed(role) || role->kind != ir::ValueKind::kInput) continue;
+    if (role->ref == recipe.loss.labels) {
+      return static_cast<double>(ir::tensorType(argument).getNumElements());
+    }
+  }
   for (const Recipe::Input& input : recipe.inputs) {
     if (input.name != recipe.loss.labels) continue;
     double elements = 1;
@@ -146,12 +154,11 @@ class OneSimulation {
   }
 
   absl::StatusOr<std::vector<ProgramCost>> costsOfAll() {
-    ORIEL_ASSIGN_OR_RETURN(std::optional<std::vector<ProgramCost>> costs, costsOfRepeated());
+    absl::StatusOr<std::optional<std::vector<ProgramCost>>> costs = costsOfRepeated();
     // A block or a grid more may change more than times.
-    if (!costs) {
-      ORIEL_ASSIGN_OR_RETURN(costs, costsWith(Repetition(), std::nullopt));
-    }
-    return *std::move(costs);
+    if (costs.ok() && !*costs) costs = costsWith(Repetition(), std::nullopt);
+    ORIEL_RETURN_IF_ERROR(costs.status());
+    return **std::move(costs);
   }
 
   absl::StatusOr<std::optional<std::vector<ProgramCost>>> costsOfRepeated() {
@@ -202,7 +209,7 @@ class OneSimulation {
       simulation.flops += cost.flopsOfStep() * static_cast<double>(cost.ranks);
     }
     simulation.samples = static_cast<double>(recipe_.globalBatch);
-    simulation.tokens = tokensOfMicrobatch(recipe_) * runs;
+    simulation.tokens = tokensOfMicrobatch(recipe_, mainOf(*typed_->module)) * runs;
     const PeakRates& peaks = model_.options().cluster.device.flops;
     const double wide = peaks.f32.value_or(0);
     const double peak =

@@ -227,8 +227,11 @@ class RecipeReader {
                "'schedule.total_steps' (" +
                    std::to_string(schedule.totalSteps) + ") together");
     }
-    if (schedule.kind == Recipe::ScheduleKind::kConstant && schedule.holdSteps > 0) {
-      map.fail("hold_steps", "'schedule.hold_steps' is not used by constant");
+    for (const char* key : {"hold_steps", "total_steps", "final_ratio"}) {
+      if (schedule.kind == Recipe::ScheduleKind::kConstant && map.has(key)) {
+        map.fail(key, "'" + map.pathOf(key) + "' is not used by constant, the default of " +
+                          "'schedule.kind': kinds that decay are linear and cosine");
+      }
     }
   }
 

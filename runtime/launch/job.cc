@@ -267,21 +267,23 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
                          ModelState::Bind(job.plan, context.rank, *context.executor));
   int64_t step = 0;
   if (job.checkpoint) {
+    CheckpointReader checkpoint = *job.checkpoint;
     ORIEL_RETURN_IF_ERROR(
-        CheckCheckpoint(*job.checkpoint, /*with_optimizer=*/job.trains(), context));
-    ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
-    SayIfOtherModelFile(job, context, *job.checkpoint);
-    step = job.checkpoint->index().progress.step;
+        OpenSoundCheckpoint(checkpoint, /*with_optimizer=*/job.trains(), context));
+    ORIEL_RETURN_IF_ERROR(state.Restore(checkpoint, /*with_optimizer=*/job.trains()));
+    SayIfOtherModelFile(job, context, checkpoint);
+    step = checkpoint.index().progress.step;
   } else {
     ORIEL_RETURN_IF_ERROR(CheckInitialWeights(job.plan_folder, context));
     ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, threads));
   }
   if (job.initial) {
-    ORIEL_RETURN_IF_ERROR(CheckCheckpoint(*job.initial, /*with_optimizer=*/false, context));
-    ORIEL_ASSIGN_OR_RETURN(const WeightsTaken taken, state.TakeWeights(*job.initial));
-    Say(context, DescribeWeights(taken, job.initial->path()));
+    CheckpointReader initial = *job.initial;
+    ORIEL_RETURN_IF_ERROR(OpenSoundCheckpoint(initial, /*with_optimizer=*/false, context));
+    ORIEL_ASSIGN_OR_RETURN(const WeightsTaken taken, state.TakeWeights(initial));
+    Say(context, DescribeWeights(taken, initial.path()));
     if (taken.missing.empty() && taken.unused.empty()) {
-      SayIfOtherModelFile(job, context, *job.initial);
+      SayIfOtherModelFile(job, context, initial);
     }
   }
   std::optional<EventFile> events;
@@ -349,6 +351,9 @@ absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
   }
   ORIEL_RETURN_IF_ERROR(OpenCheckpoints(job));
   ORIEL_RETURN_IF_ERROR(CheckTracedSteps(job));
+  // Each rank opens them while it reads: what --keep removes later is not to take room any more.
+  if (job.checkpoint) job.checkpoint->Close();
+  if (job.initial) job.initial->Close();
   return job;
 }
 

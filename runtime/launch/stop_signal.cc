@@ -92,7 +92,7 @@ void InstallStopHandlers(StopHandling handling) {
   // A launcher computes nothing, and what it starts would have its mask.
   if (handling != StopHandling::kLauncher) KeepFromThisThread(all);
   signal(SIGXFSZ, SIG_IGN);  // a file above the limit (ulimit -f) is an error as a full disk is
-  if (handling == StopHandling::kRank) signal(SIGPIPE, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);  // who reads what is printed may go first: training goes on
 }
 
 int StopRequests() { return g_requests.load(); }

@@ -51,8 +51,9 @@ absl::StatusOr<uint32_t> ChecksumOf(const SafetensorsFile& file, const RankConte
 
 }  // namespace
 
-absl::Status CheckCheckpoint(const CheckpointReader& checkpoint, bool with_optimizer,
-                             const RankContext& context) {
+absl::Status OpenSoundCheckpoint(CheckpointReader& checkpoint, bool with_optimizer,
+                                 const RankContext& context) {
+  ORIEL_RETURN_IF_ERROR(Agree(checkpoint.Reopen(), context));
   return Agree(checkpoint.CheckData(with_optimizer, context.rank, RanksOf(context)), context);
 }
 

@@ -12,9 +12,10 @@
 
 namespace oriel::runtime {
 
-// Of a checkpoint's parameters and, `with_optimizer`, its optimizer states.
-absl::Status CheckCheckpoint(const CheckpointReader& checkpoint, bool with_optimizer,
-                             const RankContext& context);
+// Opens a checkpoint that was closed, and checks its parameters and, `with_optimizer`, its
+// optimizer states.
+absl::Status OpenSoundCheckpoint(CheckpointReader& checkpoint, bool with_optimizer,
+                                 const RankContext& context);
 // Of the initial weights of the plan, beside it in `plan_folder`. Files without a checksum, which
 // somebody made, pass.
 absl::Status CheckInitialWeights(const std::string& plan_folder, const RankContext& context);

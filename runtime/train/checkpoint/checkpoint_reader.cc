@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -76,13 +77,12 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   CheckpointReader reader;
   reader.given_ = path;
   ORIEL_ASSIGN_OR_RETURN(reader.path_, FindCheckpoint(path));
-  const absl::Status opened = reader.OpenIndexAndFiles();
-  if (!opened.ok()) return reader.WithOneBefore(opened);
+  ORIEL_RETURN_IF_ERROR(reader.WithOneBefore(reader.OpenIndexAndFiles()));
   return reader;
 }
 
 absl::Status CheckpointReader::WithOneBefore(const absl::Status& error) const {
-  if (path_ == given_) return error;
+  if (error.ok() || path_ == given_) return error;
   const auto all = CheckpointsIn(given_);
   if (!all.ok()) return error;
   const auto own = all->find(StepOfCheckpoint(path_));
@@ -99,8 +99,16 @@ absl::Status CheckpointReader::OpenIndexAndFiles() {
 }
 
 std::vector<std::string> CheckpointReader::files() const {
+  std::set<std::string> names;
+  const auto add = [&names](const CheckpointTensor& tensor) {
+    for (const CheckpointShard& shard : tensor.shards) names.insert(shard.file);
+  };
+  for (const auto& [name, tensor] : index_.parameters) add(tensor);
+  for (const auto& [name, slots] : index_.optimizer_states) {
+    for (const auto& [slot, tensor] : slots) add(tensor);
+  }
   std::vector<std::string> paths = {JoinPath(path_, kIndexFile)};
-  for (const auto& [name, file] : files_) paths.push_back(JoinPath(path_, name));
+  for (const std::string& name : names) paths.push_back(JoinPath(path_, name));
   return paths;
 }
 

@@ -37,6 +37,11 @@ class CheckpointReader {
   // All that is read.
   std::vector<std::string> files() const;
 
+  // Lets go of the files with tensors, which take room on the disk as long as they are open, also
+  // when they have been removed. Nothing can be read then, but for the index, until Reopen.
+  void Close() { files_.clear(); }
+  absl::Status Reopen() { return WithOneBefore(OpenFiles()); }
+
   // FailedPrecondition, naming the first missing, extra and different parameters, if these are
   // not the model's. Floats may be of other types.
   absl::Status CheckModel(const std::string& model_name,
