@@ -235,6 +235,8 @@ TEST(Recipe, ValuesOutOfRange) {
               HasSubstr("'schedule.hold_steps' and 'schedule.warmup_steps' must not be above"));
   EXPECT_THAT(errorOf(replaced(kFull, "kind: cosine", "kind: constant")),
               HasSubstr("'schedule.hold_steps' is not used by constant"));
+  EXPECT_THAT(errorOf(replaced(kFull, "kind: cosine, warmup_steps: 10, hold_steps: 20, ", "")),
+              HasSubstr("'schedule.total_steps' is not used by constant, the default of"));
   EXPECT_THAT(errorOf(replaced(kFull, "rows_per_image: 49", "rows_per_image: 0")),
               HasSubstr("'images.rows_per_image' must be 1 to 1073741824, not 0"));
   const std::string sound = "{input: sound, rows_per_image: 8}";

@@ -52,6 +52,14 @@ class SimulateTest(OrielTestCase):
         for own, other in zip(some["stages"], whole["stages"]):
             self.assertAlmostEqual(own["memory"]["total"] / other["memory"]["total"], 1, delta=0.05)
 
+    def test_tokens_of_labels_that_the_model_has(self):
+        """A language model's `input_ids` are no input of the recipe."""
+        recipe = LLAVA.parent / "gpt2_124m" / "recipe.yaml"
+        self.assertIn("labels: input_ids", recipe.read_text())
+        self.assertIn("sequence: 1024", recipe.read_text())
+        found = self.simulate(SOURCE / "bench" / "gpu" / "skeletons" / "gpt2_124m", "--mesh", "dp=2", "--remat", "none", recipe=recipe)
+        self.assertAlmostEqual(found["tokens_per_second"] / found["samples_per_second"], 1024, delta=1e-3)
+
     def test_many_blocks(self):
         model = self.deep()
         for name, options in DEEP_STRATEGIES.items():
