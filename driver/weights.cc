@@ -68,8 +68,9 @@ absl::StatusOr<std::string> writeWeights(const ModelFile& model, const plan::Pla
     tensors.push_back({parameter.initial().tensor(), spec, values.back().bytes.data()});
   }
   uint32_t checksum = 0;
-  for (const TensorData& value : values)
+  for (const TensorData& value : values) {
     checksum = runtime::Crc32({value.bytes.data(), value.bytes.size()}, checksum);
+  }
   std::string text = runtime::Crc32Text(checksum);
   ORIEL_RETURN_IF_ERROR(runtime::WriteSafetensors(
       path, tensors, {{"model", plan.model_name()}, {runtime::kWeightsChecksum, text}}));

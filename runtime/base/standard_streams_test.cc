@@ -11,6 +11,16 @@
 namespace oriel::runtime {
 namespace {
 
+// A program that prints to stdout; where it flushes, what fails is no longer in the buffer at the
+// end.
+int Print(bool flushes) {
+  return WithStandardStreams("p: ", [&] {
+    std::printf("a result\n");
+    if (flushes) std::fflush(stdout);
+    return 0;
+  });
+}
+
 TEST(StandardStreamsTest, WhatIsClosedIsNobodysNumber) {
   EXPECT_EXIT(
       {
@@ -27,41 +37,29 @@ TEST(StandardStreamsTest, AFullDiskIsAnError) {
   EXPECT_EXIT(
       {
         if (std::freopen("/dev/full", "w", stdout) == nullptr) std::exit(2);
-        std::exit(WithStandardStreams("p: ", [] {
-          std::printf("a result\n");
-          return 0;
-        }));
+        std::exit(Print(/*flushes=*/false));
       },
       ::testing::ExitedWithCode(1), "^p: cannot write to stdout: No space left on device");
-}
-
-// In pieces: what failed first is no longer in the buffer at the end.
-TEST(StandardStreamsTest, ADiskThatWasFull) {
   EXPECT_EXIT(
       {
         if (std::freopen("/dev/full", "w", stdout) == nullptr) std::exit(2);
-        std::exit(WithStandardStreams("p: ", [] {
-          std::printf("a result\n");
-          std::fflush(stdout);
-          return 0;
-        }));
+        std::exit(Print(/*flushes=*/true));
       },
       ::testing::ExitedWithCode(1), "^p: cannot write to stdout");
 }
 
 TEST(StandardStreamsTest, AReaderThatHasGoneIsNone) {
-  EXPECT_EXIT(
-      {
-        int ends[2];
-        if (pipe(ends) != 0 || dup2(ends[1], 1) != 1) std::exit(2);
-        close(ends[0]);
-        signal(SIGPIPE, SIG_IGN);
-        std::exit(WithStandardStreams("p: ", [] {
-          std::printf("a result\n");
-          return 0;
-        }));
-      },
-      ::testing::ExitedWithCode(0), "^$");
+  for (const bool flushes : {false, true}) {
+    EXPECT_EXIT(
+        {
+          int ends[2];
+          if (pipe(ends) != 0 || dup2(ends[1], 1) != 1) std::exit(2);
+          close(ends[0]);
+          signal(SIGPIPE, SIG_IGN);
+          std::exit(Print(flushes));
+        },
+        ::testing::ExitedWithCode(0), "^$");
+  }
 }
 
 }  // namespace

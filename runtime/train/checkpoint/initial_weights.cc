@@ -12,8 +12,8 @@ absl::StatusOr<SafetensorsFile> OpenInitialWeights(const plan::Plan& plan,
                                                    const std::string& name) {
   ORIEL_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(JoinPath(plan_folder, name)));
   if (!HasChecksum(plan, file)) return file;
-  const std::string &expected = plan.provenance().weights_crc32(),
-                    found = file.metadata().at(kWeightsChecksum);
+  const std::string& expected = plan.provenance().weights_crc32();
+  const std::string& found = file.metadata().at(kWeightsChecksum);
   if (found != expected) {
     return absl::FailedPreconditionError(absl::StrCat(
         file.path(), ": these are the weights of another plan (checksum ", found, ", the plan has ",
@@ -28,7 +28,8 @@ bool HasChecksum(const plan::Plan& plan, const SafetensorsFile& file) {
 
 absl::Status CheckWeightsChecksum(const plan::Plan& plan, const SafetensorsFile& file,
                                   uint32_t crc) {
-  const std::string &expected = plan.provenance().weights_crc32(), found = Crc32Text(crc);
+  const std::string& expected = plan.provenance().weights_crc32();
+  const std::string found = Crc32Text(crc);
   if (found == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       file.path(), " is damaged: its data has the checksum ", found, ", and had ", expected,
