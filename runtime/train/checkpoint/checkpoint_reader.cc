@@ -26,6 +26,17 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
+// Parameters, then optimizer states.
+std::vector<const CheckpointTensor*> TensorsOf(const CheckpointIndex& index, bool with_optimizer) {
+  std::vector<const CheckpointTensor*> tensors;
+  for (const auto& [name, tensor] : index.parameters) tensors.push_back(&tensor);
+  if (!with_optimizer) return tensors;
+  for (const auto& [name, slots] : index.optimizer_states) {
+    for (const auto& [slot, tensor] : slots) tensors.push_back(&tensor);
+  }
+  return tensors;
+}
+
 }  // namespace
 
 std::string SomeOf(const std::vector<std::string>& names) {
@@ -100,12 +111,8 @@ absl::Status CheckpointReader::OpenIndexAndFiles() {
 
 std::vector<std::string> CheckpointReader::files() const {
   std::set<std::string> names;
-  const auto add = [&names](const CheckpointTensor& tensor) {
-    for (const CheckpointShard& shard : tensor.shards) names.insert(shard.file);
-  };
-  for (const auto& [name, tensor] : index_.parameters) add(tensor);
-  for (const auto& [name, slots] : index_.optimizer_states) {
-    for (const auto& [slot, tensor] : slots) add(tensor);
+  for (const CheckpointTensor* tensor : TensorsOf(index_, /*with_optimizer=*/true)) {
+    for (const CheckpointShard& shard : tensor->shards) names.insert(shard.file);
   }
   std::vector<std::string> paths = {JoinPath(path_, kIndexFile)};
   for (const std::string& name : names) paths.push_back(JoinPath(path_, name));
@@ -131,9 +138,8 @@ absl::Status CheckpointReader::OpenFiles() {
     }
     return absl::OkStatus();
   };
-  for (const auto& [name, tensor] : index_.parameters) ORIEL_RETURN_IF_ERROR(open(tensor));
-  for (const auto& [name, slots] : index_.optimizer_states) {
-    for (const auto& [slot, tensor] : slots) ORIEL_RETURN_IF_ERROR(open(tensor));
+  for (const CheckpointTensor* tensor : TensorsOf(index_, /*with_optimizer=*/true)) {
+    ORIEL_RETURN_IF_ERROR(open(*tensor));
   }
   return absl::OkStatus();
 }
@@ -154,10 +160,8 @@ absl::Status CheckpointReader::CheckData(bool with_optimizer, int64_t rank, int6
     }
     return absl::OkStatus();
   };
-  for (const auto& [name, tensor] : index_.parameters) ORIEL_RETURN_IF_ERROR(add(tensor));
-  for (const auto& [name, slots] : index_.optimizer_states) {
-    if (!with_optimizer) break;
-    for (const auto& [slot, tensor] : slots) ORIEL_RETURN_IF_ERROR(add(tensor));
+  for (const CheckpointTensor* tensor : TensorsOf(index_, with_optimizer)) {
+    ORIEL_RETURN_IF_ERROR(add(*tensor));
   }
   // A shard is read by the rank in whose share of all bytes it begins.
   const int64_t share = std::max<int64_t>((total + ranks - 1) / ranks, 1);
