@@ -11,7 +11,7 @@ import unittest
 import numpy
 from golden_testing import GoldenTestCase
 from numerics import BF16_LIMITS, LIMITS, OneRank, Strategy
-from oriel_testing import (BIN, DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, SOURCE, OrielTestCase, command, losses,
+from oriel_testing import (BIN, DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, MODEL, SOURCE, OrielTestCase, command, losses,
                            rank_environments, read_safetensors, run)
 
 PLUGIN = BIN / "liboriel_cuda_emulated.so"
@@ -179,9 +179,11 @@ class CudaFailureTest(CudaTestCase):
         self.assert_fails(result, "cuGraphInstantiate: CUDA_ERROR_OUT_OF_MEMORY", "free when this rank began", "MiB of optimizer_state")
 
     def test_nan_is_named(self):
-        plan = self.compile_llava()
-        weights = plan.with_suffix(".weights.safetensors")
-        weights.write_bytes(weights.read_bytes()[:-4] + numpy.float32("nan").tobytes())
+        weight = list(read_safetensors(self.compile_llava().with_suffix(".weights.safetensors")).values())[-1]
+        content, model = MODEL.read_bytes(), self.folder / "nan.onnx"
+        self.assertEqual(content.count(weight.tobytes()), 1)
+        model.write_bytes(content.replace(weight.tobytes(), numpy.full_like(weight, numpy.nan).tobytes()))
+        plan = self.compile(GOLDEN / "recipe_adamw.yaml", model=model, options=("--device", "cuda"))
         self.assert_fails(self.train(plan, "--check-nan"), "is the first with a NaN", "from onnx node")
         self.assert_fails(self.train(plan, "--steps", 1), "of step 1 is not finite", "--check-nan names", "--allow-nan")
         result = self.train(plan, "--steps", 1, "--allow-nan")
