@@ -13,6 +13,7 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/cost/cluster_attribute.h"
 #include "passes/simulate/fold_blocks.h"
+#include "passes/stage/part_times.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -158,8 +159,9 @@ absl::Status ModelPhases::timeParts(TypedModel& typed, const Recipe& recipe,
   for (const std::set<int64_t>& dropped : {repetition.dropped(std::nullopt), std::set<int64_t>()}) {
     ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
                            trainedWithout(typed, dropped, recipe, strategy));
-    if (takeTimes(typed, dropped, partsOf(*trained->module, strategy).parts))
-      return absl::OkStatus();
+    ModelParts parts = partsOf(*trained->module, strategy);
+    oriel::timeParts(*trained->module, options_.kernels.launches, &parts);
+    if (takeTimes(typed, dropped, parts.parts)) return absl::OkStatus();
   }
   return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
 }

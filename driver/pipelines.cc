@@ -102,7 +102,8 @@ int64_t microbatchesOf(const PipelineOptions& options) {
 
 void addStage(OpPassManager& passes, const PipelineOptions& options) {
   // Layers are equal still, and what is frozen has no backward any more.
-  passes.addPass(createAssignStages(options.strategy, options.explainStages));
+  passes.addPass(
+      createAssignStages(options.strategy, options.kernels.launches, options.explainStages));
   passes.addPass(createSplitStages(options.strategy, microbatchesOf(options)));
 }
 

@@ -80,7 +80,6 @@ OpTimes::OpTimes(mlir::Operation* inside)
 double OpTimes::seconds(mlir::Operation* op) const {
   auto cost = llvm::dyn_cast<ir::CostOpInterface>(op);
   if (!cost || ir::isView(op) || op->hasTrait<mlir::OpTrait::ConstantLike>()) return 0;
-  const double launch = std::max(efficiency_.kernelFloor, stack_.kernelOverhead);
   if (auto worker = llvm::dyn_cast<ir::WorkOpInterface>(op)) {
     ir::Work work = worker.getWork();
     if (!work.operandType && op->getNumOperands() > 0) {
@@ -95,17 +94,28 @@ double OpTimes::seconds(mlir::Operation* op) const {
           stack_.attention *
           attentionSeconds(efficiency_, rates_, attentionOf(*work.attention, work.operandType));
     }
-    return std::max(seconds, launch);
+    return std::max(seconds, launchSeconds());
   }
   const bool isOfList = isDoneByList(op);
   const double bytes = (isOfList ? 0 : static_cast<double>(cost.getBytesRead())) +
                        static_cast<double>(cost.getBytesWritten());
-  const double seconds = memorySeconds(efficiency_, rates_, stack_.pointwise * bytes);
   // Ops that become lists are launched together.
   if (isOfList || llvm::isa<ir::ListedOpInterface>(op)) {
-    return std::max(seconds - efficiency_.memoryRamp, 0.);
+    return std::max(memorySecondsOf(bytes) - efficiency_.memoryRamp, 0.);
   }
-  return std::max(seconds, launch);
+  return secondsOfBytes(bytes);
+}
+
+double OpTimes::secondsOfBytes(double bytes) const {
+  return std::max(memorySecondsOf(bytes), launchSeconds());
+}
+
+double OpTimes::memorySecondsOf(double bytes) const {
+  return memorySeconds(efficiency_, rates_, stack_.pointwise * bytes);
+}
+
+double OpTimes::launchSeconds() const {
+  return std::max(efficiency_.kernelFloor, stack_.kernelOverhead);
 }
 
 }  // namespace oriel

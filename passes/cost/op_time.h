@@ -18,7 +18,13 @@ class OpTimes {
   // 0 for views, for constants and for ops without a cost.
   double seconds(mlir::Operation* op) const;
 
+  // Of an op that reads and writes that many bytes.
+  double secondsOfBytes(double bytes) const;
+
  private:
+  double memorySecondsOf(double bytes) const;
+  double launchSeconds() const;
+
   DeviceRates rates_;
   Efficiency efficiency_;
   SoftwareStack stack_;

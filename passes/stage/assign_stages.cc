@@ -7,6 +7,7 @@
 #include "ir/oriel/location.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/stage/part_times.h"
 #include "passes/stage/parts.h"
 #include "passes/stage/passes.h"
 #include "passes/strategize/programs.h"
@@ -25,11 +26,14 @@ using mlir::success;
 
 class StageAssigner {
  public:
-  StageAssigner(mlir::ModuleOp module, mlir::func::FuncOp forward, const Strategy& strategy)
+  StageAssigner(mlir::ModuleOp module, mlir::func::FuncOp forward, const Strategy& strategy,
+                const LaunchForms& forms)
       : module_(module),
         forward_(forward),
         strategy_(strategy),
-        model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)) {}
+        model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)) {
+    timeParts(module, forms, &model_);
+  }
 
   LogicalResult run(llvm::raw_ostream* explain) {
     annotateBlocks();
@@ -145,8 +149,16 @@ class StageAssigner {
 
 struct AssignStages : impl::AssignStagesBase<AssignStages> {
   using AssignStagesBase::AssignStagesBase;
-  AssignStages(Strategy strategy, bool explained) : given(std::move(strategy)) {
+  AssignStages(Strategy strategy, const LaunchForms& forms, bool explained)
+      : given(std::move(strategy)) {
     explain = explained;
+    fused = forms.fused;
+    generated = forms.generated;
+  }
+
+  void getDependentDialects(mlir::DialectRegistry& registry) const override {
+    AssignStagesBase::getDependentDialects(registry);
+    registerLaunchDialects(registry);
   }
 
   void runOnOperation() override {
@@ -157,7 +169,7 @@ struct AssignStages : impl::AssignStagesBase<AssignStages> {
       module.emitError("has no segment @forward: run the train phase first");
       return signalPassFailure();
     }
-    StageAssigner assigner(module, forward, *given);
+    StageAssigner assigner(module, forward, *given, {fused, generated});
     if (failed(assigner.run(explain ? &llvm::errs() : nullptr))) signalPassFailure();
   }
 
@@ -166,8 +178,9 @@ struct AssignStages : impl::AssignStagesBase<AssignStages> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, bool explain) {
-  return std::make_unique<AssignStages>(std::move(strategy), explain);
+std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, const LaunchForms& forms,
+                                               bool explain) {
+  return std::make_unique<AssignStages>(std::move(strategy), forms, explain);
 }
 
 }  // namespace oriel

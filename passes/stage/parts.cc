@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 
@@ -61,6 +60,7 @@ class PartFinder {
     ModelParts result{BlockNames(towerNames()),
                       std::vector<Part>(groups_.size()),
                       llvm::DenseMap<Operation*, int>(),
+                      llvm::DenseMap<int64_t, int>(),
                       llvm::DenseMap<Operation*, int64_t>(),
                       {},
                       {}};
@@ -69,7 +69,6 @@ class PartFinder {
       result.towerOf.push_back(tower);
     }
     placeAll(backward, &result);
-    addCosts(backward, &result);
     addNames(&result);
     return result;
   }
@@ -329,12 +328,12 @@ class PartFinder {
         partOf[order_[place]] = static_cast<int>(i);
         if (group.block >= 0) result->blockOf[order_[place]] = group.block;
         if (int64_t origin = ir::originOf(order_[place]); origin >= 0) {
-          partOfOrigin_[origin] = static_cast<int>(i);
+          result->partOfOrigin[origin] = static_cast<int>(i);
         }
       }
     }
     const int last = std::max(static_cast<int>(groups_.size()) - 1, 0);
-    llvm::StringMap<int> firstReader = readersOfStash(backward);
+    llvm::StringMap<int> firstReader = readersOfStash(backward, *result);
     Operation* terminator = forward_.getBody().front().getTerminator();
     for (Operation& op : llvm::reverse(forward_.getBody().front().without_terminator())) {
       if (isMain(&op)) continue;
@@ -350,48 +349,25 @@ class PartFinder {
         if (reader != firstReader.end()) part = std::min(part, reader->second);
       }
       partOf[&op] = part;
-      if (int64_t origin = ir::originOf(&op); origin >= 0) partOfOrigin_.try_emplace(origin, part);
+      if (int64_t origin = ir::originOf(&op); origin >= 0)
+        result->partOfOrigin.try_emplace(origin, part);
     }
   }
 
-  llvm::StringMap<int> readersOfStash(mlir::func::FuncOp backward) const {
+  llvm::StringMap<int> readersOfStash(mlir::func::FuncOp backward, const ModelParts& model) const {
     llvm::StringMap<int> first;
     if (!backward) return first;
     for (mlir::BlockArgument argument : backward.getArguments()) {
       mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(backward, argument.getArgNumber());
       if (failed(role) || role->kind != ir::ValueKind::kStash) continue;
       for (Operation* user : argument.getUsers()) {
-        auto part = partOfOrigin_.find(ir::originOf(user));
-        if (part == partOfOrigin_.end()) continue;
+        auto part = model.partOfOrigin.find(ir::originOf(user));
+        if (part == model.partOfOrigin.end()) continue;
         auto [entry, isNew] = first.try_emplace(role->ref, part->second);
         if (!isNew) entry->second = std::min(entry->second, part->second);
       }
     }
     return first;
-  }
-
-  void addCosts(mlir::func::FuncOp backward, ModelParts* result) {
-    for (Operation& op : forward_.getBody().front().without_terminator()) {
-      if (!groups_.empty())
-        result->parts[result->partOf.lookup(&op)].forward += times_.seconds(&op);
-    }
-    if (!backward || groups_.empty()) return;
-    // By op: the earliest part of what reads it, and of what reads that.
-    llvm::DenseMap<Operation*, int> reaches;
-    constexpr int kNone = std::numeric_limits<int>::max();
-    for (Operation& op : llvm::reverse(backward.getBody().front().without_terminator())) {
-      auto found = partOfOrigin_.find(ir::originOf(&op));
-      const int part = found == partOfOrigin_.end() ? kNone : found->second;
-      int earliest = kNone;
-      for (Operation* user : op.getUsers()) {
-        auto reached = reaches.find(user);
-        if (reached != reaches.end()) earliest = std::min(earliest, reached->second);
-      }
-      reaches[&op] = std::min(part, earliest);
-      if (part == kNone) continue;
-      Part& own = result->parts[part];
-      (earliest < part ? own.backwardInput : own.backwardWeight) += times_.seconds(&op);
-    }
   }
 
   void addNames(ModelParts* result) {
@@ -430,7 +406,6 @@ class PartFinder {
   std::vector<std::pair<Block, int>> blocks_;  // with their tower, in order
   std::vector<int> blockOf_;                   // by place
   std::vector<Group> groups_;
-  llvm::DenseMap<int64_t, int> partOfOrigin_;
 };
 
 std::vector<int64_t> foundStages(const ModelParts& model, const Strategy& strategy,

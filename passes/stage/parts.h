@@ -21,7 +21,8 @@ struct Part {
   std::string name;
   int64_t block = -1;      // -1: between blocks
   int64_t parameters = 0;  // elements; of what several parts use, in the first
-  // Predicted seconds on one device. The backward's weight half is what no earlier part waits for.
+  // Predicted seconds on one device (part_times.h). The backward's weight half is what no earlier
+  // part waits for.
   double forward = 0, backwardInput = 0, backwardWeight = 0;
 
   double seconds() const { return forward + backwardInput + backwardWeight; }
@@ -31,6 +32,8 @@ struct ModelParts {
   BlockNames names;
   std::vector<Part> parts;                       // in an order in which each reads earlier ones
   llvm::DenseMap<mlir::Operation*, int> partOf;  // of each op of @forward, but the return
+  // By origin. Of ops with one origin, one that depends on inputs and parameters counts.
+  llvm::DenseMap<int64_t, int> partOfOrigin;
   // Of the ops that depend on inputs and parameters, and are not between blocks.
   llvm::DenseMap<mlir::Operation*, int64_t> blockOf;
   // By block, where something repeats: its ops, in an order in which those of a tower's blocks
@@ -39,12 +42,12 @@ struct ModelParts {
   std::vector<int> towerOf;
 };
 
-// Reads @forward and, for costs, @backward. An op that depends on inputs and parameters is in a
-// block or behind the last block that it depends on; if it depends on none, with its first reader.
-// What is between two blocks is one part or several, each with a weight, where only one value goes
-// from one to the next; without parameters it belongs to the block before. Ops that do not depend
-// on both (masks, positions, tables of parameters) are in the part of their first reader. Where
-// nothing repeats, all parts count as blocks.
+// Reads @forward and, for what only it reads of that, @backward. An op that depends on inputs and
+// parameters is in a block or behind the last block that it depends on; if it depends on none, with
+// its first reader. What is between two blocks is one part or several, each with a weight, where
+// only one value goes from one to the next; without parameters it belongs to the block before. Ops
+// that do not depend on both (masks, positions, tables of parameters) are in the part of their
+// first reader. Where nothing repeats, all parts count as blocks.
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy);
 

@@ -7,6 +7,7 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/lower/launches.h"
 #include "passes/strategize/strategy.h"
 
 namespace oriel {
@@ -16,7 +17,8 @@ namespace oriel {
 #include "passes/stage/passes.h.inc"
 
 // oriel-assign-stages with a strategy that was read already.
-std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, bool explain);
+std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, const LaunchForms& forms,
+                                               bool explain);
 
 // oriel-split-stages with a strategy that was read already.
 std::unique_ptr<mlir::Pass> createSplitStages(Strategy strategy, int64_t microbatches);

@@ -12,8 +12,8 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
     modules of the strategy only label them. Blocks, and what is between them, are the parts
     that stages are made of (parts.h). The strategy lists the blocks of each stage, or says how
     many stages there are; then the cuts are where the grid that takes longest takes least, by
-    the predicted time (op_time.h) of each part's ops in `@forward` and of those in `@backward`
-    that come from them: a frozen part has none there.
+    the predicted time (part_times.h) of each part's ops in `@forward` and of those in `@backward`
+    that come from them, joined as they are launched: a frozen part has none there.
 
     Each op of `@forward` but its return gets `oriel.stage`, never smaller than that of an
     op whose result it reads; what does not depend on inputs and parameters both, such as masks
@@ -37,6 +37,9 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
     Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
     Option<"explain", "explain", "bool", "false",
            "Print to standard error the blocks, what each part costs, and the stages">,
+    Option<"fused", "fused", "bool", "false", "Decide by the launches that oriel-form-fused makes">,
+    Option<"generated", "generated", "bool", "false",
+           "Decide by the launches that oriel-form-generated makes">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

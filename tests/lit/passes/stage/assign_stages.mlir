@@ -25,16 +25,16 @@ module attributes {oriel.cluster = {float_flops = 1.0e15, half_flops = 1.0e15, m
       %w3: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p4"},
       %head: tensor<8x64xf32> {oriel.kind = "parameter", oriel.ref = "p5"})
       -> (tensor<2x4x64xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
-    %0 = oriel.gather %table, %ids {dim = 0 : i64} : (tensor<16x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
-    %1 = oriel.linear %0, %w0 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    %2 = oriel.add %0, %1 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
-    %3 = oriel.linear %2, %w1 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    %4 = oriel.add %2, %3 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
-    %5 = oriel.linear %4, %w2 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    %6 = oriel.add %4, %5 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
-    %7 = oriel.linear %6, %w3 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    %8 = oriel.add %6, %7 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
-    %9 = oriel.linear %8, %head : (tensor<2x4x8xf32>, tensor<8x64xf32>) -> tensor<2x4x64xf32>
+    %0 = oriel.gather %table, %ids {dim = 0 : i64, origin = 0 : i64} : (tensor<16x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+    %1 = oriel.linear %0, %w0 {origin = 1 : i64} : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %2 = oriel.add %0, %1 {origin = 2 : i64} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %3 = oriel.linear %2, %w1 {origin = 3 : i64} : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %4 = oriel.add %2, %3 {origin = 4 : i64} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %5 = oriel.linear %4, %w2 {origin = 5 : i64} : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %6 = oriel.add %4, %5 {origin = 6 : i64} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %7 = oriel.linear %6, %w3 {origin = 7 : i64} : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %8 = oriel.add %6, %7 {origin = 8 : i64} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %9 = oriel.linear %8, %head {origin = 9 : i64} : (tensor<2x4x8xf32>, tensor<8x64xf32>) -> tensor<2x4x64xf32>
     return %9 : tensor<2x4x64xf32>
   }
 }
@@ -47,7 +47,7 @@ module attributes {oriel.cluster = {float_flops = 1.0e15, half_flops = 1.0e15, m
 // CHECK-LABEL: func.func @forward(
 // CHECK-DAG: oriel.constant {{.*}}oriel.stage = 0 : i64{{.*}}dense<2.0
 // CHECK-DAG: oriel.constant {{.*}}oriel.stage = 1 : i64{{.*}}dense<3.0
-// CHECK-DAG: oriel.add %[[MASK:.*]], %{{.*}} {oriel.stage = 1 : i64} : (tensor<8xf32>, tensor<f32>)
+// CHECK-DAG: oriel.add %[[MASK:.*]], %{{.*}} {oriel.stage = 1 : i64, origin = {{.*}}} : (tensor<8xf32>, tensor<f32>)
 // CHECK-DAG: oriel.matmul {{.*}}oriel.stage = 1 : i64
 module {
   oriel.parameter @p0 {onnx_name = "a.0.weight", type = tensor<8x8xf32>}
@@ -61,13 +61,13 @@ module {
       -> (tensor<4x8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
     %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
     %three = oriel.constant {value = dense<3.0> : tensor<f32>} : () -> tensor<f32>
-    %scaled = oriel.add %mask, %three : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
-    %product = oriel.matmul %left, %right : (tensor<8x2xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
-    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %1 = oriel.mul %0, %two : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
-    %2 = oriel.linear %1, %product : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %3 = oriel.mul %2, %two : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
-    %4 = oriel.add %3, %scaled : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %scaled = oriel.add %mask, %three {origin = 0 : i64} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+    %product = oriel.matmul %left, %right {origin = 1 : i64} : (tensor<8x2xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
+    %0 = oriel.linear %x, %w {origin = 2 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.mul %0, %two {origin = 3 : i64} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+    %2 = oriel.linear %1, %product {origin = 4 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.mul %2, %two {origin = 5 : i64} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+    %4 = oriel.add %3, %scaled {origin = 6 : i64} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
     return %4 : tensor<4x8xf32>
   }
 }

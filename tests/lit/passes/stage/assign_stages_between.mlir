@@ -33,16 +33,16 @@ module {
       %b0: tensor<16x16xf32> {oriel.kind = "parameter", oriel.ref = "p5"},
       %b1: tensor<16x16xf32> {oriel.kind = "parameter", oriel.ref = "p6"})
       -> (tensor<4x16xf32> {oriel.kind = "output", oriel.ref = "y"}) {
-    %embedded = oriel.gather %table, %ids {dim = 0 : i64} : (tensor<32x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
-    %0 = oriel.linear %x, %a0 : (tensor<2x2x8xf32>, tensor<8x8xf32>) -> tensor<2x2x8xf32>
-    %1 = oriel.linear %0, %a1 : (tensor<2x2x8xf32>, tensor<8x8xf32>) -> tensor<2x2x8xf32>
-    %2 = oriel.reshape %1 : (tensor<2x2x8xf32>) -> tensor<4x8xf32>
-    %3 = oriel.linear %2, %up : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32>
-    %4 = oriel.activation %3 {kind = "silu"} : (tensor<4x32xf32>) -> tensor<4x32xf32>
-    %5 = oriel.linear %4, %down : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
-    %6 = oriel.add %embedded, %5 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
-    %7 = oriel.linear %6, %b0 : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
-    %8 = oriel.linear %7, %b1 : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
+    %embedded = oriel.gather %table, %ids {dim = 0 : i64, origin = 0 : i64} : (tensor<32x16xf32>, tensor<4xi64>) -> tensor<4x16xf32>
+    %0 = oriel.linear %x, %a0 {origin = 1 : i64} : (tensor<2x2x8xf32>, tensor<8x8xf32>) -> tensor<2x2x8xf32>
+    %1 = oriel.linear %0, %a1 {origin = 2 : i64} : (tensor<2x2x8xf32>, tensor<8x8xf32>) -> tensor<2x2x8xf32>
+    %2 = oriel.reshape %1 {origin = 3 : i64} : (tensor<2x2x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.linear %2, %up {origin = 4 : i64} : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32>
+    %4 = oriel.activation %3 {kind = "silu", origin = 5 : i64} : (tensor<4x32xf32>) -> tensor<4x32xf32>
+    %5 = oriel.linear %4, %down {origin = 6 : i64} : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+    %6 = oriel.add %embedded, %5 {origin = 7 : i64} : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %7 = oriel.linear %6, %b0 {origin = 8 : i64} : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
+    %8 = oriel.linear %7, %b1 {origin = 9 : i64} : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
     return %8 : tensor<4x16xf32>
   }
 }
@@ -66,12 +66,12 @@ module {
       %w2: tensor<2x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
       %w3: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p3"})
       -> (tensor<4x8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
-    %0 = oriel.linear %x, %w0 : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
-    %1 = oriel.linear %0, %w1 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-    %2 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 4, 2>, strides = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x2xf32>
-    %3 = oriel.linear %2, %w2 : (tensor<4x2xf32>, tensor<2x16xf32>) -> tensor<4x16xf32>
-    %4 = oriel.mul %1, %3 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
-    %5 = oriel.linear %4, %w3 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+    %0 = oriel.linear %x, %w0 {origin = 0 : i64} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.linear %0, %w1 {origin = 1 : i64} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 4, 2>, strides = array<i64: 1, 1>, origin = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x2xf32>
+    %3 = oriel.linear %2, %w2 {origin = 3 : i64} : (tensor<4x2xf32>, tensor<2x16xf32>) -> tensor<4x16xf32>
+    %4 = oriel.mul %1, %3 {origin = 4 : i64} : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %5 = oriel.linear %4, %w3 {origin = 5 : i64} : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
     return %5 : tensor<4x8xf32>
   }
 }

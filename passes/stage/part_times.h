@@ -1,0 +1,19 @@
+// What the parts of a model take.
+#ifndef ORIEL_PASSES_STAGE_PART_TIMES_H_
+#define ORIEL_PASSES_STAGE_PART_TIMES_H_
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/lower/launches.h"
+#include "passes/stage/parts.h"
+
+namespace oriel {
+
+// Gives the parts of a module behind `train` the predicted times of their ops on one device, joined
+// as `forms` says: a launch counts for the part of the op that it runs in place of, which for a
+// chain of pointwise ops is the last one. What crosses from one part to the next one is joined,
+// too, whether they become stages or not.
+void timeParts(mlir::ModuleOp module, const LaunchForms& forms, ModelParts* model);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_STAGE_PART_TIMES_H_
