@@ -27,6 +27,12 @@ if(NOT TARGET DNNL::dnnl)
     IMPORTED_LOCATION "${ORIEL_DNNL_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${ORIEL_DNNL_INCLUDE_DIR}")
 endif()
+# Checksums at the speed of memory. Debian ships no config file for it, and nodes need not have it.
+find_library(ORIEL_DEFLATE_LIBRARY NAMES libdeflate.a deflate REQUIRED)
+find_path(ORIEL_DEFLATE_INCLUDE_DIR libdeflate.h REQUIRED)
+add_library(oriel_deflate INTERFACE)
+target_link_libraries(oriel_deflate INTERFACE "${ORIEL_DEFLATE_LIBRARY}")
+target_include_directories(oriel_deflate SYSTEM INTERFACE "${ORIEL_DEFLATE_INCLUDE_DIR}")
 find_package(LibArchive REQUIRED)
 # The shared library brings XML, Unicode's tables and compressions along, 45 MB. Who only reads tar files needs nothing of that: a
 # binary with the property ORIEL_STATIC_LIBARCHIVE links the archive, where there is one.

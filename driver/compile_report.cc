@@ -3,6 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "driver/plan_text.h"
 #include "driver/weights.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
 #include "runtime/base/files.h"
 #include "runtime/plan/plan_stats.h"
 
@@ -24,7 +26,10 @@ std::string compileReport(const plan::Plan& plan, const std::string& path) {
   if (runtime::IsStream(path)) return text + "\n";
   if (hasWeightsFile(plan)) absl::StrAppend(&text, " and ", weightsFileName(path), " beside it");
   text += "\n";
-  absl::StrAppend(&text, "next        oriel-run ", path, " -n ", plan.world_size(),
+  std::string quoted;
+  llvm::raw_string_ostream stream(quoted);
+  llvm::sys::printArg(stream, path, /*Quote=*/false);  // where it needs to be
+  absl::StrAppend(&text, "next        oriel-run ", quoted, " -n ", plan.world_size(),
                   " --data SHARDS --save-dir CHECKPOINTS\n");
   return text;
 }

@@ -144,14 +144,16 @@ absl::StatusOr<std::vector<int64_t>> ModelPhases::stagesFor(TypedModel& typed, c
   } else if (!isCut && options_.timeParts) {
     timeParts(typed, recipe, strategy).IgnoreError();  // without times it can be simulated, too
   }
-  if (!typed.timedParts.empty()) typed.parts->parts = typed.timedParts;
+  const auto timed = typed.timedParts.find(strategy.rematPolicy());
+  if (timed != typed.timedParts.end()) typed.parts->parts = timed->second;
   if (isCut) return stagesOfParts(*typed.parts, strategy);
   return std::vector<int64_t>(typed.parts->parts.size(), 0);
 }
 
 absl::Status ModelPhases::timeParts(TypedModel& typed, const Recipe& recipe,
                                     const Strategy& strategy) {
-  if (!typed.timedParts.empty()) return absl::OkStatus();
+  const RematPolicy remat = strategy.rematPolicy();
+  if (typed.timedParts.count(remat) > 0) return absl::OkStatus();
   PartsInStages row =
       partsInStages(typed, std::vector<int64_t>(typed.parts->parts.size(), 0), recipe);
   const Strategy one;
@@ -160,8 +162,11 @@ absl::Status ModelPhases::timeParts(TypedModel& typed, const Recipe& recipe,
     ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
                            trainedWithout(typed, dropped, recipe, strategy));
     ModelParts parts = partsOf(*trained->module, strategy);
-    oriel::timeParts(*trained->module, options_.kernels.launches, &parts);
-    if (takeTimes(typed, dropped, parts.parts)) return absl::OkStatus();
+    if (mlir::failed(
+            oriel::timeParts(*trained->module, remat, options_.kernels.launches, &parts))) {
+      return failed("stage");
+    }
+    if (takeTimes(typed, dropped, parts.parts, remat)) return absl::OkStatus();
   }
   return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
 }
@@ -292,7 +297,7 @@ absl::Status ModelPhases::runPhases(mlir::ModuleOp module, const std::string& fi
 }
 
 bool ModelPhases::takeTimes(TypedModel& typed, const std::set<int64_t>& dropped,
-                            const std::vector<Part>& rest) {
+                            const std::vector<Part>& rest, RematPolicy remat) {
   std::vector<Part> timed = typed.parts->parts;
   std::map<int, const Part*> ofKind;
   size_t next = 0;
@@ -308,7 +313,7 @@ bool ModelPhases::takeTimes(TypedModel& typed, const std::set<int64_t>& dropped,
     part.backwardWeight = like->backwardWeight;
   }
   if (next != rest.size()) return false;
-  typed.timedParts = std::move(timed);
+  typed.timedParts[remat] = std::move(timed);
   return true;
 }
 

@@ -33,9 +33,9 @@ struct TrainedModel {
 struct TypedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::optional<ModelParts> parts;
-  std::vector<int> kinds;                             // by block; empty where nothing repeats
-  std::map<std::set<int64_t>, TrainedModel> trained;  // by blocks that are dropped
-  std::vector<Part> timedParts;  // as `parts`, with times; empty until they are asked for
+  std::vector<int> kinds;                               // by block; empty where nothing repeats
+  std::map<std::set<int64_t>, TrainedModel> trained;    // by blocks that are dropped
+  std::map<RematPolicy, std::vector<Part>> timedParts;  // as `parts`, with times; as asked for
 };
 
 // Of a model before `train`; null if it has none.
@@ -87,7 +87,7 @@ class ModelPhases {
                          const Recipe& recipe, const Strategy& strategy);
   // False if these are not the parts that should be left.
   static bool takeTimes(TypedModel& typed, const std::set<int64_t>& dropped,
-                        const std::vector<Part>& rest);
+                        const std::vector<Part>& rest, RematPolicy remat);
 
   const SimulationOptions options_;
   const Vocabulary& vocabulary_;

@@ -226,8 +226,7 @@ class OneSimulation {
     if (stageOfPart_.empty() && strategy_.stageCount() > 1) return parts;
     for (const Part& part : typed_->parts->parts) {
       const int64_t stage = stageOfPart_.empty() ? 0 : stageOfPart_[parts.size()];
-      const double seconds = typed_->timedParts.empty() ? 0 : part.seconds();
-      parts.push_back({part.name, part.block >= 0, stage, seconds});
+      parts.push_back({part.name, part.block >= 0, stage, part.seconds()});
     }
     return parts;
   }

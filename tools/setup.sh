@@ -22,7 +22,7 @@ cudnn_frontend_version=1.32.0
 cudnn_frontend_sha256=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0
 
 base_packages=(
-  build-essential cmake ninja-build ccache git pkg-config zlib1g-dev
+  build-essential cmake ninja-build ccache git pkg-config zlib1g-dev libdeflate-dev
   libabsl-dev libprotobuf-dev protobuf-compiler libgtest-dev libgmock-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libdnnl-dev libarchive-dev
   libopenmpi-dev openmpi-bin

@@ -1,6 +1,7 @@
 #include "ir/oriel/segment.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/remat/block_policy.h"
 #include "passes/remat/budget.h"
 #include "passes/remat/forward_graph.h"
 #include "passes/remat/passes.h"
@@ -18,20 +19,6 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::ModuleOp;
 using mlir::success;
-
-LogicalResult apply(ModuleOp program, const Blocks& blocks, RematPolicy policy) {
-  for (mlir::func::FuncOp segment : ir::segmentsOfKind(program, "forward")) {
-    mlir::FailureOr<ForwardGraph> forward = readForward(segment, blocks);
-    if (failed(forward)) return failure();
-    std::vector<Recomputation> edits;
-    for (int64_t block : blocksOf(forward->graph)) {
-      edits.push_back(policy == RematPolicy::kFull ? fullRecomputation(forward->graph, block)
-                                                   : selectiveRecomputation(forward->graph, block));
-    }
-    if (failed(editStash(*forward, blocks, edits))) return failure();
-  }
-  return success();
-}
 
 double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -92,10 +79,9 @@ struct Remat : impl::RematBase<Remat> {
     }
     for (ModuleOp program : ir::programsOf(getOperation())) {
       const Blocks blocks(program);
-      if (*parsed == RematPolicy::kNone) continue;
       if (failed(*parsed == RematPolicy::kAuto
                      ? applyWithin(program, blocks, memory, overlap_, {fused, generated})
-                     : apply(program, blocks, *parsed))) {
+                     : recomputeBlocks(program, blocks, *parsed))) {
         return failure();
       }
     }

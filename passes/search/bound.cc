@@ -107,8 +107,10 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   cost.parameters = known.parameters / pieces;
   cost.gradients = known.gradients / pieces;
   cost.optimizerState = known.optimizerState / pieces;
-  if (c.micro == other.micro && ranks == 1 && pieces == 1) cost.parts = known.parts;
-  if (c.remat == other.remat) return cost;
+  if (c.remat == other.remat) {
+    if (c.micro == other.micro && ranks == 1 && pieces == 1) cost.parts = known.parts;
+    return cost;
+  }
   cost.stash = 0;
   if (c.remat == RematPolicy::kFull) {
     // All but the loss runs again.

@@ -27,16 +27,16 @@ using mlir::success;
 class StageAssigner {
  public:
   StageAssigner(mlir::ModuleOp module, mlir::func::FuncOp forward, const Strategy& strategy,
-                const LaunchForms& forms)
+                LaunchForms forms)
       : module_(module),
         forward_(forward),
         strategy_(strategy),
-        model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)) {
-    timeParts(module, forms, &model_);
-  }
+        model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)),
+        forms_(forms) {}
 
   LogicalResult run(llvm::raw_ostream* explain) {
-    annotateBlocks();
+    annotateBlocks(module_, model_);
+    if (failed(timeParts(module_, strategy_.rematPolicy(), forms_, &model_))) return failure();
     if (explain) explainParts(*explain);
     if (auto given = module_->getAttrOfType<mlir::DenseI64ArrayAttr>(kPartStagesAttr)) {
       if (failed(readGivenCuts(given))) return failure();
@@ -53,19 +53,6 @@ class StageAssigner {
   }
 
  private:
-  void annotateBlocks() {
-    llvm::SmallVector<int64_t> blocks;
-    for (mlir::Operation& op : forward_.getBody().front().without_terminator()) {
-      auto block = model_.blockOf.find(&op);
-      const int64_t origin = ir::originOf(&op);
-      if (block == model_.blockOf.end() || origin < 0) continue;
-      if (origin >= static_cast<int64_t>(blocks.size())) blocks.resize(origin + 1, -1);
-      blocks[origin] = block->second;
-    }
-    if (blocks.empty()) return;
-    module_->setAttr(kBlocksAttr, mlir::DenseI64ArrayAttr::get(module_.getContext(), blocks));
-  }
-
   LogicalResult readGivenCuts(llvm::ArrayRef<int64_t> stages) {
     const bool isSound =
         stages.size() == model_.parts.size() &&
@@ -144,6 +131,7 @@ class StageAssigner {
   mlir::func::FuncOp forward_;
   const Strategy& strategy_;
   ModelParts model_;
+  LaunchForms forms_;
   std::vector<int64_t> stageOf_;  // by part
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "passes/cost/op_time.h"
 #include "passes/stage/parameter_reader.h"
 
 namespace oriel {
@@ -34,11 +35,15 @@ std::map<std::string, std::set<std::string>> namesByTower(mlir::func::FuncOp mai
 
 Encoders encodersOf(mlir::func::FuncOp main, const ModelParts& model) {
   const std::map<std::string, std::set<std::string>> namesOf = namesByTower(main, model);
+  if (namesOf.empty()) return {};
   std::map<std::string, double> seconds;
   double all = 0;
-  for (const Part& part : model.parts) {
-    all += part.forward;
-    if (part.block >= 0) seconds[model.names.shortName(part.block)] += part.forward;
+  const OpTimes times(main);
+  for (mlir::Operation& op : main.getBody().front().without_terminator()) {
+    const double own = times.seconds(&op);
+    const Part& part = model.parts[model.partOf.lookup(&op)];
+    all += own;
+    if (part.block >= 0) seconds[model.names.shortName(part.block)] += own;
   }
   const auto longest =
       std::max_element(seconds.begin(), seconds.end(),

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/cost/op_time.h"
 #include "passes/generate/chains.h"
+#include "passes/remat/block_policy.h"
 
 namespace oriel {
 
@@ -86,10 +87,16 @@ class PartTimer {
 
 }  // namespace
 
-void timeParts(mlir::ModuleOp module, const LaunchForms& forms, ModelParts* model) {
+mlir::LogicalResult timeParts(mlir::ModuleOp module, RematPolicy remat, const LaunchForms& forms,
+                              ModelParts* model) {
   mlir::OwningOpRef<mlir::ModuleOp> launches(module.clone());
+  if (remat != RematPolicy::kAuto) {
+    annotateBlocks(*launches, *model);
+    if (failed(recomputeBlocks(*launches, Blocks(*launches), remat))) return mlir::failure();
+  }
   if (forms.fused) formFused(*launches);
   PartTimer(*launches, forms.generated, model).time();
+  return mlir::success();
 }
 
 }  // namespace oriel

@@ -5,14 +5,17 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/launches.h"
 #include "passes/stage/parts.h"
+#include "passes/strategize/remat_policy.h"
 
 namespace oriel {
 
-// Gives the parts of a module behind `train` the predicted times of their ops on one device, joined
-// as `forms` says: a launch counts for the part of the op that it runs in place of, which for a
-// chain of pointwise ops is the last one. What crosses from one part to the next one is joined,
-// too, whether they become stages or not.
-void timeParts(mlir::ModuleOp module, const LaunchForms& forms, ModelParts* model);
+// Gives the parts of a module behind `train` the predicted times of their ops on one device, with
+// what the policy has run again (nothing with `auto`: what fits is known behind the cuts), and
+// joined as `forms` says: a launch counts for the part of the op that it runs in place of, which
+// for a chain of pointwise ops is the last one. What crosses from one part to the next one is
+// joined, too, whether they become stages or not. Fails with a diagnostic for bad roles.
+mlir::LogicalResult timeParts(mlir::ModuleOp module, RematPolicy remat, const LaunchForms& forms,
+                              ModelParts* model);
 
 }  // namespace oriel
 

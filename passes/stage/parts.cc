@@ -16,6 +16,7 @@
 #include "passes/stage/balance.h"
 #include "passes/stage/layer_order.h"
 #include "passes/stage/towers.h"
+#include "passes/strategize/programs.h"
 #include "passes/strategize/segment_values.h"
 
 namespace oriel {
@@ -453,6 +454,18 @@ bool isConversion(Operation* op) {
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy) {
   return PartFinder(forward, strategy).find(backward);
+}
+
+void annotateBlocks(mlir::ModuleOp module, const ModelParts& model) {
+  llvm::SmallVector<int64_t> blocks;
+  for (const auto& [op, block] : model.blockOf) {
+    const int64_t origin = ir::originOf(op);
+    if (origin < 0) continue;
+    if (origin >= static_cast<int64_t>(blocks.size())) blocks.resize(origin + 1, -1);
+    blocks[origin] = block;
+  }
+  if (blocks.empty()) return;
+  module->setAttr(kBlocksAttr, mlir::DenseI64ArrayAttr::get(module.getContext(), blocks));
 }
 
 std::string towersText(const ModelParts& model) {

@@ -51,6 +51,9 @@ struct ModelParts {
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy);
 
+// Gives the module `oriel.blocks`, for Blocks: that of the model's @forward, or a clone of it.
+void annotateBlocks(mlir::ModuleOp module, const ModelParts& model);
+
 // Whether the op makes nothing but its operand in another floating-point type.
 bool isConversion(mlir::Operation* op);
 

@@ -1,5 +1,6 @@
 #include "runtime/base/crc32.h"
 
+#include <libdeflate.h>
 #include <zlib.h>
 
 #include "absl/strings/str_cat.h"
@@ -7,8 +8,9 @@
 namespace oriel::runtime {
 
 uint32_t Crc32(std::string_view bytes, uint32_t crc) {
-  return static_cast<uint32_t>(
-      crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  if (bytes.empty()) return crc;  // a null pointer would begin anew
+  // Five times as fast as zlib's, which alone can join.
+  return libdeflate_crc32(crc, bytes.data(), bytes.size());
 }
 
 uint32_t JoinCrc32(uint32_t crc, uint32_t next, int64_t bytes) {

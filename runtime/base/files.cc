@@ -221,8 +221,14 @@ absl::Status SyncFolder(const std::string& path) {
 absl::Status MakeFolders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) return ErrnoError(path, "create the folder", error.value());
-  return absl::OkStatus();
+  if (!error) return absl::OkStatus();
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(path, ignored) && !std::filesystem::exists(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat(
+        "'", path,
+        "' is a link to a folder that is not there: ", "make that folder, or remove the link"));
+  }
+  return ErrnoError(path, "create the folder", error.value());
 }
 
 std::string JoinPath(const std::string& folder, const std::string& path) {

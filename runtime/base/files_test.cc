@@ -83,5 +83,18 @@ TEST_F(AtomicFileTest, WritesToWhatIsNoFile) {
   EXPECT_FALSE(WriteTextAtomically(folder_.path(), "text").ok());
 }
 
+TEST(MakeFoldersTest, SaysWhatALinkToNowhereIs) {
+  const TempFolder folder;
+  ORIEL_EXPECT_OK(MakeFolders(folder / "a/b"));
+  ORIEL_EXPECT_OK(MakeFolders(folder / "a/b"));
+  fs::create_symlink(folder / "a", folder / "there");
+  ORIEL_EXPECT_OK(MakeFolders(folder / "there"));
+  fs::create_symlink(folder / "absent", folder / "link");
+  const absl::Status made = MakeFolders(folder / "link");
+  EXPECT_EQ(made.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(made.message()),
+              ::testing::HasSubstr("is a link to a folder that is not there"));
+}
+
 }  // namespace
 }  // namespace oriel::runtime
