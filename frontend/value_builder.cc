@@ -148,6 +148,10 @@ std::optional<Ints> constantIntsOf(Value value) {
       !elements.getElementType().isIntOrIndex() || elements.getNumElements() > kMaxEnumerated) {
     return std::nullopt;
   }
+  if (elements.getElementType().isSignlessInteger(64)) {
+    const auto values = elements.getValues<int64_t>();
+    return Ints(values.begin(), values.end());
+  }
   bool isSigned =
       !elements.getElementType().isInteger(1) && !elements.getElementType().isUnsignedInteger();
   Ints ints;

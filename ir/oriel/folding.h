@@ -27,8 +27,9 @@ namespace oriel::ir {
 // it would only move work from the run to the plan's size.
 inline constexpr int64_t kMaxFoldedElements = int64_t{1} << 16;
 // Integers and booleans are mostly positions and masks of every sample on every rank, that raise
-// makes a structure of.
-inline constexpr int64_t kMaxFoldedIntegers = int64_t{1} << 21;
+// makes a structure of: packed sequences' indices, two for a token, of 2,048 ranks with 4,096
+// tokens each.
+inline constexpr int64_t kMaxFoldedIntegers = int64_t{1} << 24;
 
 // Whether a fold may make this constant.
 inline bool mayFoldTo(mlir::RankedTensorType type, bool uniform) {

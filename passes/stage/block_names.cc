@@ -160,7 +160,8 @@ absl::StatusOr<int> BlockNames::towerNamed(const std::string& name) const {
                                                    "': write more of the name"));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no blocks are called '", name, "': the model has ", list()));
+      absl::StrCat("no blocks are called '", name, "': the model has ", list(), "; `", kBegin,
+                   "` is what is in front of them, `", kEnd, "` what is behind them"));
 }
 
 // "llm.3.mlp" is in a block: what is in front of a number is a tower.
@@ -242,16 +243,33 @@ absl::Status BlockNames::checkOrder(const std::vector<std::vector<int64_t>>& sta
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> BlockNames::isPlace(const std::string& text, size_t stage,
+                                         size_t stages) const {
+  const bool isBegin = text == kBegin;
+  if ((!isBegin && text != kEnd) || !towersLike(text).empty()) return false;
+  if (stage == (isBegin ? 0 : stages - 1)) return true;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is what is ", isBegin ? "in front of" : "behind",
+                   " all blocks, and belongs to the ", isBegin ? "first" : "last", " stage"));
+}
+
+bool BlockNames::isOnly(const Pipeline::Stage& stage, const std::string& word) const {
+  return stage.blocks.size() == 1 && stage.blocks.front() == word && towersLike(word).empty();
+}
+
 absl::StatusOr<std::vector<int64_t>> BlockNames::stagesOf(
     const std::vector<Pipeline::Stage>& stages) const {
   std::vector<std::vector<int64_t>> blocks(stages.size());
   for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const auto failed = [&](const absl::Status& status) {
+      return absl::InvalidArgumentError(absl::StrCat("stages[", stage, "]: ", status.message()));
+    };
     for (const std::string& text : stages[stage].blocks) {
-      absl::StatusOr<Range> range = parse(text);
-      if (!range.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("stages[", stage, "]: ", range.status().message()));
-      }
+      const absl::StatusOr<bool> isAround = isPlace(text, stage, stages.size());
+      if (!isAround.ok()) return failed(isAround.status());
+      if (*isAround) continue;
+      const absl::StatusOr<Range> range = parse(text);
+      if (!range.ok()) return failed(range.status());
       for (int64_t i = range->first; i <= range->last; ++i) {
         blocks[stage].push_back(range->tower < 0 ? i : towers_[range->tower].blocks[i]);
       }

@@ -21,6 +21,11 @@ std::string commonPrefix(const std::vector<std::string>& names);
 std::vector<std::string> patternsOf(const std::vector<std::string>& own,
                                     const std::vector<std::string>& others);
 
+// In a list of stages: what is in front of the first block (in the first stage), and what is behind
+// the last one (in the last), where no tower is called so.
+inline constexpr char kBegin[] = "begin";
+inline constexpr char kEnd[] = "end";
+
 // The names of a model's blocks, which are numbered from 0 in their order, and within each tower.
 class BlockNames {
  public:
@@ -39,8 +44,10 @@ class BlockNames {
 
   // The stage of each block. InvalidArgument, with the place in the strategy, for a name that no
   // tower or more than one has, a number that no block has, a part of a block, and for stages that
-  // do not have every block once and in order.
+  // do not have every block once and in order; kBegin and kEnd are no blocks.
   absl::StatusOr<std::vector<int64_t>> stagesOf(const std::vector<Pipeline::Stage>& stages) const;
+  // Whether the stage has nothing but what that word stands for.
+  bool isOnly(const Pipeline::Stage& stage, const std::string& word) const;
 
  private:
   struct Tower {
@@ -48,6 +55,8 @@ class BlockNames {
     std::vector<int64_t> blocks;
   };
 
+  // Whether the text is kBegin or kEnd, and no name. InvalidArgument in a stage that can't have it.
+  absl::StatusOr<bool> isPlace(const std::string& text, size_t stage, size_t stages) const;
   // Towers that a user may mean by this name: the one of this very name, or those with its words
   // in theirs.
   std::vector<int> towersLike(const std::string& name) const;

@@ -91,6 +91,21 @@ TEST(BlockNames, UnknownNamesListWhatThereIs) {
               HasSubstr("stages[1]: 'model' could be 'model.vision_tower.encoder.layers' or "));
 }
 
+TEST(BlockNames, WhatIsAroundTheBlocks) {
+  EXPECT_THAT(*stagesOf(llava(), {{"begin"}, {"vision", "language.0"}, {"language.1-2"}, {"end"}}),
+              ElementsAre(1, 1, 1, 2, 2));
+  EXPECT_THAT(*stagesOf(llava(), {{"begin", "vision"}, {"language", "end"}}),
+              ElementsAre(0, 0, 1, 1, 1));
+  EXPECT_THAT(errorOf(llava(), {{"vision"}, {"begin", "language"}}),
+              HasSubstr("stages[1]: 'begin' is what is in front of all blocks, and belongs to the "
+                        "first stage"));
+  EXPECT_THAT(errorOf(llava(), {{"vision"}, {"end"}, {"language"}}),
+              HasSubstr("stages[1]: 'end' is what is behind all blocks, and belongs to the last"));
+  EXPECT_THAT(errorOf(llava(), {{"vision"}, {"head"}}), HasSubstr("`end` what is behind them"));
+  const BlockNames named({"end", "other"});
+  EXPECT_THAT(*stagesOf(named, {{"end"}, {"other"}}), ElementsAre(0, 1));
+}
+
 TEST(BlockNames, BlocksThatAreNotThere) {
   EXPECT_THAT(errorOf(llava(), {{"vision"}, {"language.0-3"}}),
               HasSubstr("there is no block 3 for 'language.0-3': 'model.language_model.layers' has "

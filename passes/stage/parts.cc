@@ -425,6 +425,11 @@ std::vector<int64_t> foundStages(const ModelParts& model, const Strategy& strate
   return stages;
 }
 
+absl::Status emptyStage(int64_t stage, const char* place) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the strategy's stages[", stage, "] is empty: the model has no parameters ", place));
+}
+
 absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
                                                  const Pipeline& pipeline) {
   absl::StatusOr<std::vector<int64_t>> ofBlocks = model.names.stagesOf(pipeline.named);
@@ -432,10 +437,20 @@ absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
     return absl::InvalidArgumentError(absl::StrCat("the strategy's ", ofBlocks.status().message()));
   }
   std::vector<int64_t> stages(model.parts.size());
-  int64_t stage = static_cast<int64_t>(pipeline.named.size()) - 1;
+  const int64_t last = static_cast<int64_t>(pipeline.named.size()) - 1;
+  int64_t stage = last;
   for (size_t i = model.parts.size(); i-- > 0;) {
     if (model.parts[i].block >= 0) stage = (*ofBlocks)[model.parts[i].block];
     stages[i] = stage;
+  }
+  const auto isBlock = [](const Part& part) { return part.block >= 0; };
+  if (model.names.isOnly(pipeline.named.front(), kBegin)) {
+    const auto first = llvm::find_if(model.parts, isBlock) - model.parts.begin();
+    std::fill(stages.begin(), stages.begin() + first, 0);
+    if (first == 0) return emptyStage(0, "in front of the first block");
+  }
+  if (model.names.isOnly(pipeline.named.back(), kEnd) && isBlock(model.parts.back())) {
+    return emptyStage(last, "behind the last block");
   }
   return stages;
 }

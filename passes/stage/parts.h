@@ -61,8 +61,9 @@ bool isConversion(mlir::Operation* op);
 std::string towersText(const ModelParts& model);
 
 // The stage of each part: as the strategy names them, where what is between blocks joins the later
-// one, or cut so that grids take the same (balance.h). InvalidArgument, "the strategy ..", if there
-// are more stages than parts, and as BlockNames::stagesOf().
+// one (kBegin and kEnd may have a stage of their own), or cut so that grids take the same
+// (balance.h). InvalidArgument, "the strategy ..", if there are more stages than parts, and as
+// BlockNames::stagesOf().
 absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
                                                    const Strategy& strategy);
 

@@ -168,11 +168,13 @@ class Narrowing {
     DenseElementsAttr constant;
     bool extreme = false;
     if (matchPattern(op, m_Constant(&constant)) && isFloat(op->getResult(0))) {
-      extreme = llvm::any_of(constant.getValues<APFloat>(), [](APFloat value) {
+      const auto isExtreme = [](APFloat value) {
         bool lossy;
         value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &lossy);
         return value.isInfinity() && value.isNegative();
-      });
+      };
+      extreme = constant.isSplat() ? isExtreme(constant.getSplatValue<APFloat>())
+                                   : llvm::any_of(constant.getValues<APFloat>(), isExtreme);
     } else if (precision == Precision::kFollow || precision == Precision::kMove) {
       extreme = llvm::any_of(op->getOperands(), [&](Value v) { return extremes_.contains(v); });
     }
