@@ -9,6 +9,7 @@
 #include "driver/global_batch.h"
 #include "driver/memory_budget.h"
 #include "driver/open_model.h"
+#include "driver/part_times.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
 #include "driver/start_from.h"
@@ -160,6 +161,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   if (runs) ORIEL_RETURN_IF_ERROR(finish(kImport));
   if (dumper.stopsAfter(kImport)) return std::nullopt;
   for (const PipelinePhase& phase : pipelinePhases()) {
+    if (runs && phase.name == "stage") timePartsForCuts(*module, pipeline);
     if (runs) ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     runs |= start && start->phase == phase.name;
     if (!runs) continue;

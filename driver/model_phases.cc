@@ -8,12 +8,13 @@
 #include "driver/console.h"
 #include "driver/global_batch.h"
 #include "driver/open_model.h"
+#include "driver/part_times.h"
 #include "ir/oriel/segment.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/cost/cluster_attribute.h"
 #include "passes/simulate/fold_blocks.h"
-#include "passes/stage/part_times.h"
+#include "passes/strategize/strategy_text.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -70,6 +71,13 @@ std::string treatmentText(const Strategy& strategy) {
                     sharding.tp.value_or(-1));
   }
   return text;
+}
+
+// What times on a rank depend on.
+std::string textWithoutStages(Strategy strategy) {
+  strategy.remat = strategy.rematPolicy();
+  strategy.pipeline.reset();
+  return strategyText(strategy);
 }
 
 }  // namespace
@@ -144,7 +152,7 @@ absl::StatusOr<std::vector<int64_t>> ModelPhases::stagesFor(TypedModel& typed, c
   } else if (!isCut && options_.timeParts) {
     timeParts(typed, recipe, strategy).IgnoreError();  // without times it can be simulated, too
   }
-  const auto timed = typed.timedParts.find(strategy.rematPolicy());
+  const auto timed = typed.timedParts.find(textWithoutStages(strategy));
   if (timed != typed.timedParts.end()) typed.parts->parts = timed->second;
   if (isCut) return stagesOfParts(*typed.parts, strategy);
   return std::vector<int64_t>(typed.parts->parts.size(), 0);
@@ -152,8 +160,8 @@ absl::StatusOr<std::vector<int64_t>> ModelPhases::stagesFor(TypedModel& typed, c
 
 absl::Status ModelPhases::timeParts(TypedModel& typed, const Recipe& recipe,
                                     const Strategy& strategy) {
-  const RematPolicy remat = strategy.rematPolicy();
-  if (typed.timedParts.count(remat) > 0) return absl::OkStatus();
+  const std::string text = textWithoutStages(strategy);
+  if (typed.timedParts.count(text) > 0) return absl::OkStatus();
   PartsInStages row =
       partsInStages(typed, std::vector<int64_t>(typed.parts->parts.size(), 0), recipe);
   const Strategy one;
@@ -161,12 +169,11 @@ absl::Status ModelPhases::timeParts(TypedModel& typed, const Recipe& recipe,
   for (const std::set<int64_t>& dropped : {repetition.dropped(std::nullopt), std::set<int64_t>()}) {
     ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
                            trainedWithout(typed, dropped, recipe, strategy));
-    ModelParts parts = partsOf(*trained->module, strategy);
-    if (mlir::failed(
-            oriel::timeParts(*trained->module, remat, options_.kernels.launches, &parts))) {
-      return failed("stage");
-    }
-    if (takeTimes(typed, dropped, parts.parts, remat)) return absl::OkStatus();
+    Recipe itsRecipe = trained->recipe;
+    itsRecipe.microBatch = recipe.microBatch;
+    const Strategy own = dropped.empty() ? strategy : withNamesOf(*trained->module, strategy);
+    const std::vector<Part> parts = partsOnRank(*trained->module, pipelineOptions(itsRecipe, own));
+    if (takeTimes(typed, dropped, parts, text)) return absl::OkStatus();
   }
   return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
 }
@@ -207,6 +214,9 @@ absl::StatusOr<std::vector<ProgramCost>> ModelPhases::costsOf(mlir::ModuleOp mod
                                                               const Recipe& recipe,
                                                               const Strategy& strategy,
                                                               const Repetition& repetition) {
+  if (!module->hasAttr(kPartStagesAttr)) {
+    timePartsForCuts(module, pipelineOptions(recipe, strategy));
+  }
   ORIEL_RETURN_IF_ERROR(runPhases(module, "stage", "overlap", recipe, strategy));
   for (mlir::ModuleOp program : ir::programsOf(module)) {
     if (mlir::failed(formLaunches(program, options_.kernels.launches))) return failed("lower");
@@ -297,7 +307,7 @@ absl::Status ModelPhases::runPhases(mlir::ModuleOp module, const std::string& fi
 }
 
 bool ModelPhases::takeTimes(TypedModel& typed, const std::set<int64_t>& dropped,
-                            const std::vector<Part>& rest, RematPolicy remat) {
+                            const std::vector<Part>& rest, const std::string& strategy) {
   std::vector<Part> timed = typed.parts->parts;
   std::map<int, const Part*> ofKind;
   size_t next = 0;
@@ -313,7 +323,7 @@ bool ModelPhases::takeTimes(TypedModel& typed, const std::set<int64_t>& dropped,
     part.backwardWeight = like->backwardWeight;
   }
   if (next != rest.size()) return false;
-  typed.timedParts[remat] = std::move(timed);
+  typed.timedParts[strategy] = std::move(timed);
   return true;
 }
 

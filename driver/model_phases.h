@@ -33,9 +33,10 @@ struct TrainedModel {
 struct TypedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::optional<ModelParts> parts;
-  std::vector<int> kinds;                               // by block; empty where nothing repeats
-  std::map<std::set<int64_t>, TrainedModel> trained;    // by blocks that are dropped
-  std::map<RematPolicy, std::vector<Part>> timedParts;  // as `parts`, with times; as asked for
+  std::vector<int> kinds;                             // by block; empty where nothing repeats
+  std::map<std::set<int64_t>, TrainedModel> trained;  // by blocks that are dropped
+  // As `parts`, with times on a rank, by the text of the strategy without stages.
+  std::map<std::string, std::vector<Part>> timedParts;
 };
 
 // Of a model before `train`; null if it has none.
@@ -87,7 +88,7 @@ class ModelPhases {
                          const Recipe& recipe, const Strategy& strategy);
   // False if these are not the parts that should be left.
   static bool takeTimes(TypedModel& typed, const std::set<int64_t>& dropped,
-                        const std::vector<Part>& rest, RematPolicy remat);
+                        const std::vector<Part>& rest, const std::string& strategy);
 
   const SimulationOptions options_;
   const Vocabulary& vocabulary_;

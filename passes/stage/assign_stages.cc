@@ -36,9 +36,11 @@ class StageAssigner {
 
   LogicalResult run(llvm::raw_ostream* explain) {
     annotateBlocks(module_, model_);
-    if (failed(timeParts(module_, strategy_.rematPolicy(), forms_, &model_))) return failure();
+    auto given = module_->getAttrOfType<mlir::DenseI64ArrayAttr>(kPartStagesAttr);
+    const bool isFound = !given && strategy_.stageCount() > 1 && strategy_.pipeline->named.empty();
+    if ((isFound || explain) && failed(readTimes())) return failure();
     if (explain) explainParts(*explain);
-    if (auto given = module_->getAttrOfType<mlir::DenseI64ArrayAttr>(kPartStagesAttr)) {
+    if (given) {
       if (failed(readGivenCuts(given))) return failure();
     } else {
       absl::StatusOr<std::vector<int64_t>> stages = stagesOfParts(model_, strategy_);
@@ -53,6 +55,26 @@ class StageAssigner {
   }
 
  private:
+  LogicalResult readTimes() {
+    auto given = module_->getAttrOfType<mlir::DenseF64ArrayAttr>(kPartTimesAttr);
+    if (!given) return timeParts(module_, strategy_.rematPolicy(), forms_, &model_);
+    if (given.size() != static_cast<int64_t>(model_.parts.size()) * 3) {
+      return module_.emitError("'")
+             << kPartTimesAttr << "' must have three numbers for each of the "
+             << model_.parts.size() << " parts";
+    }
+    llvm::ArrayRef<double> times = given;
+    for (Part& part : model_.parts) {
+      part.forward = times[0];
+      part.backwardInput = times[1];
+      part.backwardWeight = times[2];
+      times = times.drop_front(3);
+    }
+    areOnRank_ = true;
+    module_->removeAttr(kPartTimesAttr);
+    return success();
+  }
+
   LogicalResult readGivenCuts(llvm::ArrayRef<int64_t> stages) {
     const bool isSound =
         stages.size() == model_.parts.size() &&
@@ -102,7 +124,7 @@ class StageAssigner {
     out << "stage: blocks: " << towersText(model_) << "\n";
     for (const Part& part : model_.parts) {
       out << "stage: part " << part.name << (part.block < 0 ? " (between blocks)" : "") << ": "
-          << part.parameters << " parameters, on one device ";
+          << part.parameters << " parameters, on " << (areOnRank_ ? "a rank " : "one device ");
       printTimes(out, part, 1);
       out << "\n";
     }
@@ -122,7 +144,7 @@ class StageAssigner {
       const int64_t ranks = strategy_.meshOfGrid(grid).ranks();
       out << "stage: stage " << stage << " on grid " << grid << ": " << labelOf(stage) << ": "
           << sum.parameters << " parameters, on " << ranks << (ranks == 1 ? " rank " : " ranks ");
-      printTimes(out, sum, ranks);
+      printTimes(out, sum, areOnRank_ ? 1 : ranks);
       out << "\n";
     }
   }
@@ -132,6 +154,7 @@ class StageAssigner {
   const Strategy& strategy_;
   ModelParts model_;
   LaunchForms forms_;
+  bool areOnRank_ = false;        // the parts' times
   std::vector<int64_t> stageOf_;  // by part
 };
 

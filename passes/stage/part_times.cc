@@ -6,9 +6,12 @@
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/cost/collective_time.h"
 #include "passes/cost/op_time.h"
 #include "passes/generate/chains.h"
 #include "passes/remat/block_policy.h"
+#include "passes/strategize/grid.h"
+#include "passes/strategize/segment_values.h"
 
 namespace oriel {
 
@@ -19,8 +22,13 @@ using mlir::Value;
 
 class PartTimer {
  public:
-  PartTimer(mlir::ModuleOp launches, bool areGenerated, ModelParts* model)
-      : launches_(launches), areGenerated_(areGenerated), times_(launches), model_(model) {}
+  // The grid outlives this.
+  PartTimer(mlir::ModuleOp launches, const Grid& grid, bool areGenerated, ModelParts* model)
+      : launches_(launches),
+        areGenerated_(areGenerated),
+        times_(launches),
+        collectiveTimes_(launches, grid),
+        model_(model) {}
 
   void time() {
     if (model_->parts.empty()) return;
@@ -35,9 +43,12 @@ class PartTimer {
   }
 
   // By op; what a chain takes is its last op's.
-  llvm::DenseMap<Operation*, double> secondsIn(mlir::Block& block) const {
+  llvm::DenseMap<Operation*, double> secondsIn(mlir::Block& block) {
     llvm::DenseMap<Operation*, double> seconds;
-    for (Operation& op : block.without_terminator()) seconds[&op] = times_.seconds(&op);
+    for (Operation& op : block.without_terminator()) {
+      auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
+      seconds[&op] = collective ? collectiveTimes_.seconds(collective) : times_.seconds(&op);
+    }
     if (!areGenerated_) return seconds;
     for (const Chain& chain : findChains(block)) {
       double bytes = 0;
@@ -51,7 +62,14 @@ class PartTimer {
 
   void timeForward(mlir::Block& block) {
     const llvm::DenseMap<Operation*, double> seconds = secondsIn(block);
+    const SegmentValues values = readValues(llvm::cast<mlir::func::FuncOp>(block.getParentOp()));
     for (Operation& op : block.without_terminator()) {
+      // Parameters are gathered beside what is computed.
+      if (llvm::isa<ir::CollectiveOpInterface>(op) &&
+          llvm::none_of(op.getOperands(),
+                        [&](Value value) { return values.fromInputs.contains(value); })) {
+        continue;
+      }
       auto part = model_->partOfOrigin.find(ir::originOf(&op));
       if (part != model_->partOfOrigin.end()) {
         model_->parts[part->second].forward += seconds.lookup(&op);
@@ -74,14 +92,18 @@ class PartTimer {
       }
       reaches[&op] = std::min(part, earliest);
       if (part == kNone) continue;
+      const bool isAwaited = earliest < part;
+      // Gradients of weights are reduced beside what is computed.
+      if (llvm::isa<ir::CollectiveOpInterface>(op) && !isAwaited) continue;
       Part& own = model_->parts[part];
-      (earliest < part ? own.backwardInput : own.backwardWeight) += seconds.lookup(&op);
+      (isAwaited ? own.backwardInput : own.backwardWeight) += seconds.lookup(&op);
     }
   }
 
   mlir::ModuleOp launches_;
   bool areGenerated_;
   OpTimes times_;
+  CollectiveTimes collectiveTimes_;
   ModelParts* model_;
 };
 
@@ -94,8 +116,23 @@ mlir::LogicalResult timeParts(mlir::ModuleOp module, RematPolicy remat, const La
     annotateBlocks(*launches, *model);
     if (failed(recomputeBlocks(*launches, Blocks(*launches), remat))) return mlir::failure();
   }
-  if (forms.fused) formFused(*launches);
-  PartTimer(*launches, forms.generated, model).time();
+  return timeProgram(*launches, forms, model);
+}
+
+mlir::LogicalResult timeProgram(mlir::ModuleOp program, const LaunchForms& forms,
+                                ModelParts* model) {
+  Grid grid;
+  // Only collectives need one.
+  const bool isCut =
+      program.walk([](ir::CollectiveOpInterface) { return mlir::WalkResult::interrupt(); })
+          .wasInterrupted();
+  if (isCut) {
+    mlir::FailureOr<Grid> known = getGrid(program);
+    if (failed(known)) return mlir::failure();
+    grid = *std::move(known);
+  }
+  if (forms.fused) formFused(program);
+  PartTimer(program, grid, forms.generated, model).time();
   return mlir::success();
 }
 

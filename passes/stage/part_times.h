@@ -17,6 +17,12 @@ namespace oriel {
 mlir::LogicalResult timeParts(mlir::ModuleOp module, RematPolicy remat, const LaunchForms& forms,
                               ModelParts* model);
 
+// The same of a program that the module became, on a rank: what its ops take on their pieces, and
+// the collectives that activations or their gradients wait for. Ops keep the origins that they had
+// in the module; `program` has the joined ones afterwards.
+mlir::LogicalResult timeProgram(mlir::ModuleOp program, const LaunchForms& forms,
+                                ModelParts* model);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STAGE_PART_TIMES_H_

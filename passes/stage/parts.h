@@ -17,12 +17,14 @@ namespace oriel {
 // Of a module, i64s: by part, its stage, in place of what the strategy says of cuts.
 inline constexpr llvm::StringLiteral kPartStagesAttr("oriel.part_stages");
 
+// Of a module, f64s: by part, its seconds on a rank, of the forward and of the backward's halves.
+inline constexpr llvm::StringLiteral kPartTimesAttr("oriel.part_times");
+
 struct Part {
   std::string name;
   int64_t block = -1;      // -1: between blocks
   int64_t parameters = 0;  // elements; of what several parts use, in the first
-  // Predicted seconds on one device (part_times.h). The backward's weight half is what no earlier
-  // part waits for.
+  // Predicted seconds (part_times.h). The backward's weight half is what no earlier part waits for.
   double forward = 0, backwardInput = 0, backwardWeight = 0;
 
   double seconds() const { return forward + backwardInput + backwardWeight; }
