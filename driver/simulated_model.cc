@@ -82,14 +82,8 @@ std::vector<std::string> namesOfStages(const ModelParts& model,
   if (!strategy.pipeline || stageOfPart.empty()) return {};
   std::vector<std::string> names(strategy.grids());
   for (int64_t stage = 0; stage < strategy.stageCount(); ++stage) {
-    std::vector<int64_t> blocks;
-    for (size_t i = 0; i < model.parts.size(); ++i) {
-      const int64_t block = model.parts[i].block;
-      if (stageOfPart[i] == stage && block >= 0) blocks.push_back(block);
-    }
     std::string& name = names[stage % strategy.grids()];
-    absl::StrAppend(&name, name.empty() ? "" : "; ",
-                    blocks.empty() ? "between blocks" : model.names.describe(blocks));
+    absl::StrAppend(&name, name.empty() ? "" : "; ", stageLabel(model, stageOfPart, stage));
   }
   return names;
 }

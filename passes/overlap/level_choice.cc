@@ -74,7 +74,7 @@ FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
                                                   BytesBy bytesBy,
                                                   const std::optional<LevelChoice>& known) {
   std::optional<LevelChoice> best = known;
-  bool isNew = false;
+  bool isNew = false, asAskedFits = true;
   for (OverlapLevel level : levelsOf(program, overlap)) {
     ProgramCopy copy(program);
     if (overlap && failed(overlapProgram(*copy, *overlap, level))) return failure();
@@ -85,15 +85,19 @@ FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
     if (best && best->bytes <= memory && time->all() > best->time.all()) continue;
     FailureOr<Measured> measured = Measured::create(*copy, level, *time);
     if (failed(measured)) return failure();
+    if (level == OverlapLevel::kAsAsked) asAskedFits = measured->atLeast().bytes <= memory;
     // No arena is smaller than its peak.
     if (best && !isBetter(measured->atLeast(), *best, memory)) continue;
     const bool isPlaced = bytesBy == BytesBy::kArena && measured->atLeast().bytes <= memory;
     const LevelChoice choice = isPlaced ? measured->place() : measured->atLeast();
+    if (level == OverlapLevel::kAsAsked) asAskedFits = choice.bytes <= memory;
     if (best && !isBetter(choice, *best, memory)) continue;
     best = choice;
     isNew = true;
   }
-  return isNew ? best : std::nullopt;
+  if (!isNew) return std::optional<LevelChoice>();
+  best->asAskedFits = asAskedFits;
+  return best;
 }
 
 }  // namespace oriel

@@ -10,12 +10,14 @@ namespace oriel {
 
 namespace {
 
-// What is less than asked, for the user: the rest does not fit, or is predicted to be no faster.
-// Nothing of a program that does not fit anyway, which is an error further down.
+// What is less than asked because that does not fit, for the user. Nothing of a program that does
+// not fit anyway, which is an error further down.
 void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
-  if (choice.bytes > memory || choice.level == OverlapLevel::kAsAsked) return;
-  mlir::InFlightDiagnostic warning = program.emitWarning("of what fits into `memory`, ")
-                                     << memory << " bytes, this is predicted to be fastest: ";
+  if (choice.bytes > memory || choice.asAskedFits || choice.level == OverlapLevel::kAsAsked) return;
+  mlir::InFlightDiagnostic warning = program.emitWarning();
+  if (program.getSymName()) warning << *program.getSymName() << ": ";
+  warning << "the overlap that is asked does not fit into `memory`, " << memory
+          << " bytes; of what does, this is predicted to be fastest: ";
   switch (choice.level) {
     case OverlapLevel::kSmallerBuckets:
       warning << "communication runs beside computing in smaller buckets";

@@ -88,18 +88,6 @@ class StageAssigner {
     return success();
   }
 
-  // "vision + llm.0-3", or what is there between blocks.
-  std::string labelOf(int64_t stage) const {
-    std::vector<int64_t> blocks;
-    std::string between;
-    for (auto [part, own] : llvm::zip_equal(model_.parts, stageOf_)) {
-      if (own != stage) continue;
-      if (part.block >= 0) blocks.push_back(part.block);
-      if (part.block < 0 && between.empty()) between = part.name;
-    }
-    return blocks.empty() ? between : model_.names.describe(blocks);
-  }
-
   void annotate() {
     mlir::Builder builder(module_.getContext());
     for (mlir::Operation& op : forward_.getBody().front().without_terminator()) {
@@ -107,7 +95,7 @@ class StageAssigner {
     }
     llvm::SmallVector<std::string> labels;
     for (int64_t stage = 0; stage < strategy_.stageCount(); ++stage) {
-      labels.push_back(labelOf(stage));
+      labels.push_back(stageLabel(model_, stageOf_, stage));
     }
     module_->setAttr(kStagesAttr, builder.getStrArrayAttr(llvm::SmallVector<llvm::StringRef>(
                                       labels.begin(), labels.end())));
@@ -142,8 +130,9 @@ class StageAssigner {
       }
       const int64_t grid = stage % strategy_.grids();
       const int64_t ranks = strategy_.meshOfGrid(grid).ranks();
-      out << "stage: stage " << stage << " on grid " << grid << ": " << labelOf(stage) << ": "
-          << sum.parameters << " parameters, on " << ranks << (ranks == 1 ? " rank " : " ranks ");
+      out << "stage: stage " << stage << " on grid " << grid << ": "
+          << stageLabel(model_, stageOf_, stage) << ": " << sum.parameters << " parameters, on "
+          << ranks << (ranks == 1 ? " rank " : " ranks ");
       printTimes(out, sum, areOnRank_ ? 1 : ranks);
       out << "\n";
     }

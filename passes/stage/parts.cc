@@ -487,6 +487,18 @@ std::string towersText(const ModelParts& model) {
   return model.names.count() > 0 ? model.names.list() : "no blocks";
 }
 
+std::string stageLabel(const ModelParts& model, const std::vector<int64_t>& stageOf,
+                       int64_t stage) {
+  std::vector<int64_t> blocks;
+  std::string between;
+  for (auto [part, own] : llvm::zip_equal(model.parts, stageOf)) {
+    if (own != stage) continue;
+    if (part.block >= 0) blocks.push_back(part.block);
+    if (part.block < 0 && between.empty()) between = part.name;
+  }
+  return blocks.empty() ? between : model.names.describe(blocks);
+}
+
 absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
                                                    const Strategy& strategy) {
   const auto parts = static_cast<int64_t>(model.parts.size());

@@ -62,6 +62,9 @@ bool isConversion(mlir::Operation* op);
 // "'model.vision.layers' (4 blocks), 'model.layers' (32 blocks)", or "no blocks"
 std::string towersText(const ModelParts& model);
 
+// "vision + llm.0-3", or what is there between blocks. `stageOf`: by part.
+std::string stageLabel(const ModelParts& model, const std::vector<int64_t>& stageOf, int64_t stage);
+
 // The stage of each part: as the strategy names them, where what is between blocks joins the later
 // one (kBegin and kEnd may have a stage of their own), or cut so that grids take the same
 // (balance.h). InvalidArgument, "the strategy ..", if there are more stages than parts, and as
