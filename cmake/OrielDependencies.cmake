@@ -27,7 +27,8 @@ if(NOT TARGET DNNL::dnnl)
     IMPORTED_LOCATION "${ORIEL_DNNL_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${ORIEL_DNNL_INCLUDE_DIR}")
 endif()
-# Checksums at the speed of memory. Debian ships no config file for it, and nodes need not have it.
+# Checksums at the speed of memory. Debian ships no config file for it, and nodes need none of it where
+# there is an archive.
 find_library(ORIEL_DEFLATE_LIBRARY NAMES libdeflate.a deflate REQUIRED)
 find_path(ORIEL_DEFLATE_INCLUDE_DIR libdeflate.h REQUIRED)
 add_library(oriel_deflate INTERFACE)

@@ -76,6 +76,8 @@ std::string treatmentText(const Strategy& strategy) {
 // What times on a rank depend on.
 std::string textWithoutStages(Strategy strategy) {
   strategy.remat = strategy.rematPolicy();
+  strategy.memory.reset();
+  strategy.overlap.reset();
   strategy.pipeline.reset();
   return strategyText(strategy);
 }
@@ -153,7 +155,13 @@ absl::StatusOr<std::vector<int64_t>> ModelPhases::stagesFor(TypedModel& typed, c
     timeParts(typed, recipe, strategy).IgnoreError();  // without times it can be simulated, too
   }
   const auto timed = typed.timedParts.find(textWithoutStages(strategy));
-  if (timed != typed.timedParts.end()) typed.parts->parts = timed->second;
+  if (timed != typed.timedParts.end()) {
+    typed.parts->parts = timed->second;
+  } else {
+    for (Part& part : typed.parts->parts) {
+      part.forward = part.backwardInput = part.backwardWeight = 0;
+    }
+  }
   if (isCut) return stagesOfParts(*typed.parts, strategy);
   return std::vector<int64_t>(typed.parts->parts.size(), 0);
 }
@@ -172,8 +180,11 @@ absl::Status ModelPhases::timeParts(TypedModel& typed, const Recipe& recipe,
     Recipe itsRecipe = trained->recipe;
     itsRecipe.microBatch = recipe.microBatch;
     const Strategy own = dropped.empty() ? strategy : withNamesOf(*trained->module, strategy);
-    const std::vector<Part> parts = partsOnRank(*trained->module, pipelineOptions(itsRecipe, own));
-    if (takeTimes(typed, dropped, parts, text)) return absl::OkStatus();
+    ModelParts parts = partsOf(*trained->module, own);
+    // Without times where the phases to come will say why.
+    const PipelineOptions options = pipelineOptions(itsRecipe, own);
+    std::ignore = timePartsOnRank(*trained->module, options, &parts);
+    if (takeTimes(typed, dropped, parts.parts, text)) return absl::OkStatus();
   }
   return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
 }

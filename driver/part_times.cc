@@ -3,6 +3,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/stage/part_times.h"
+#include "passes/strategize/placement_attribute.h"
 
 namespace oriel::driver {
 
@@ -21,9 +22,6 @@ PipelineOptions withoutStages(PipelineOptions options) {
 }
 
 mlir::LogicalResult compileProgram(mlir::ModuleOp module, const PipelineOptions& options) {
-  // The compilation itself says what is wrong or worth a warning.
-  mlir::ScopedDiagnosticHandler quiet(module.getContext(),
-                                      [](mlir::Diagnostic&) { return mlir::success(); });
   mlir::PassManager passes(module.getContext());
   passes.enableVerifier(false);
   bool isOn = false;
@@ -37,34 +35,29 @@ mlir::LogicalResult compileProgram(mlir::ModuleOp module, const PipelineOptions&
 
 }  // namespace
 
-std::vector<Part> partsOnRank(mlir::ModuleOp module, const PipelineOptions& options) {
-  ModelParts model =
-      findParts(module.lookupSymbol<mlir::func::FuncOp>("forward"),
-                module.lookupSymbol<mlir::func::FuncOp>("backward"), options.strategy);
+mlir::LogicalResult timePartsOnRank(mlir::ModuleOp module, const PipelineOptions& options,
+                                    ModelParts* model) {
   const PipelineOptions whole = withoutStages(options);
   mlir::OwningOpRef<mlir::ModuleOp> program(module.clone());
-  if (succeeded(compileProgram(*program, whole)) &&
-      succeeded(timeProgram(*program, options.kernels.launches, &model))) {
-    return model.parts;
-  }
-  for (Part& part : model.parts) part.forward = part.backwardInput = part.backwardWeight = 0;
-  if (failed(timeParts(module, whole.strategy.rematPolicy(), options.kernels.launches, &model))) {
-    return model.parts;
-  }
-  const auto ranks = static_cast<double>(whole.strategy.ranks());
-  for (Part& part : model.parts) {
-    part.forward /= ranks;
-    part.backwardInput /= ranks;
-    part.backwardWeight /= ranks;
-  }
-  return model.parts;
+  setRankPlaces(*program, whole.strategy.places());
+  // The compilation itself says what is wrong or worth a warning.
+  mlir::ScopedDiagnosticHandler quiet(module.getContext(),
+                                      [](mlir::Diagnostic&) { return mlir::success(); });
+  if (failed(compileProgram(*program, whole))) return mlir::failure();
+  return timeProgram(*program, options.kernels.launches, model);
 }
 
 void timePartsForCuts(mlir::ModuleOp module, const PipelineOptions& options) {
   const Strategy& strategy = options.strategy;
-  if (strategy.stageCount() == 1 || !strategy.pipeline->named.empty()) return;
+  if (strategy.stageCount() == 1 || !strategy.pipeline->named.empty() ||
+      strategy.pipeline->balance != Pipeline::Balance::kTime) {
+    return;
+  }
+  ModelParts model = findParts(module.lookupSymbol<mlir::func::FuncOp>("forward"),
+                               module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy);
+  if (failed(timePartsOnRank(module, options, &model))) return;
   llvm::SmallVector<double> times;
-  for (const Part& part : partsOnRank(module, options)) {
+  for (const Part& part : model.parts) {
     times.append({part.forward, part.backwardInput, part.backwardWeight});
   }
   module->setAttr(kPartTimesAttr, mlir::DenseF64ArrayAttr::get(module.getContext(), times));

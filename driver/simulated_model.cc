@@ -105,11 +105,15 @@ class OneSimulation {
  private:
   // What stands for what; nothing where all is to be compiled.
   absl::Status findRepetition() {
+    if (model_.options().whole) return absl::OkStatus();
+    absl::StatusOr<std::vector<int64_t>> stages = model_.stagesFor(*typed_, recipe_, strategy_);
     const bool isChosenByMemory = strategy_.rematPolicy() == RematPolicy::kAuto;
-    if (model_.options().whole || isChosenByMemory || typed_->kinds.empty()) {
-      return absl::OkStatus();
+    if (isChosenByMemory || typed_->kinds.empty()) {
+      if (stages.ok()) stageOfPart_ = *std::move(stages);
+      return absl::OkStatus();  // or what is wrong with it is found as all is compiled
     }
-    ORIEL_ASSIGN_OR_RETURN(stageOfPart_, model_.stagesFor(*typed_, recipe_, strategy_));
+    ORIEL_RETURN_IF_ERROR(stages.status());
+    stageOfPart_ = *std::move(stages);
     PartsInStages parts = partsInStages(*typed_, stageOfPart_, recipe_);
     // Where an allocator finds room depends on all blocks that are there.
     parts.keepsBlocks = model_.options().stack.memory.isCached;
@@ -140,8 +144,12 @@ class OneSimulation {
     }
     setRankPlaces(*module, strategy.places());
     repetition.restrict(&strategy, &recipe);
-    if (cutsRest) {
-      const std::vector<int64_t> stages = repetition.stagesOfRest(dropped);
+    // The cuts are found once.
+    const bool areFound =
+        !stageOfPart_.empty() && strategy_.stageCount() > 1 && strategy_.pipeline->named.empty();
+    if (cutsRest || (dropped.empty() && areFound)) {
+      const std::vector<int64_t> stages =
+          dropped.empty() ? stageOfPart_ : repetition.stagesOfRest(dropped);
       (*module)->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(model_.context(), stages));
     }
     return model_.costsOf(*module, recipe, strategy, repetition);

@@ -176,7 +176,8 @@ class Searcher {
     const int64_t stages = c.pp * c.interleave;
     const double all = std::accumulate(parts.begin(), parts.end(), 0.);
     if (c.pp == 1 || all <= 0) return 0;
-    const auto [known, isNew] = busiestShares_.try_emplace({c.micro, stages, c.pp, c.remat}, 0);
+    const auto [known, isNew] = busiestShares_.try_emplace(
+        {{c.micro, stages, c.pp}, {c.tp, c.cp, c.sequenceParallel, c.apart}, c.remat}, 0);
     if (isNew) {
       const std::vector<double> ofGrids = gridCosts(parts, balancedCuts(parts, stages, c.pp), c.pp);
       known->second = *std::max_element(ofGrids.begin(), ofGrids.end()) / all;
@@ -494,8 +495,11 @@ class Searcher {
   const Evaluate& evaluate_;
   std::vector<Candidate> candidates_;
   GroupCosts costs_;
-  // By samples of a microbatch, stages, grids and what runs again.
-  mutable std::map<std::tuple<int64_t, int64_t, int64_t, RematPolicy>, double> busiestShares_;
+  // By samples of a microbatch, stages and grids; what splits them; what runs again.
+  using SplitKey =
+      std::tuple<int64_t, int64_t, bool, std::shared_ptr<const std::vector<Strategy::Module>>>;
+  using ShareKey = std::tuple<std::tuple<int64_t, int64_t, int64_t>, SplitKey, RematPolicy>;
+  mutable std::map<ShareKey, double> busiestShares_;
   std::optional<Candidate> anchor_;  // the first that is known
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;

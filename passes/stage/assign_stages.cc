@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "ir/oriel/location.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/stage/part_times.h"
@@ -50,6 +49,7 @@ class StageAssigner {
       stageOf_ = *std::move(stages);
     }
     if (explain) explainStages(*explain);
+    module_->removeAttr(kPartTimesAttr);
     if (strategy_.stageCount() > 1) annotate();
     return success();
   }
@@ -71,7 +71,6 @@ class StageAssigner {
       times = times.drop_front(3);
     }
     areOnRank_ = true;
-    module_->removeAttr(kPartTimesAttr);
     return success();
   }
 

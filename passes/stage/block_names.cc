@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -254,7 +255,8 @@ absl::StatusOr<bool> BlockNames::isPlace(const std::string& text, size_t stage,
 }
 
 bool BlockNames::isOnly(const Pipeline::Stage& stage, const std::string& word) const {
-  return stage.blocks.size() == 1 && stage.blocks.front() == word && towersLike(word).empty();
+  return towersLike(word).empty() &&
+         absl::c_all_of(stage.blocks, [&](const std::string& text) { return text == word; });
 }
 
 absl::StatusOr<std::vector<int64_t>> BlockNames::stagesOf(

@@ -102,7 +102,10 @@ TEST(BlockNames, WhatIsAroundTheBlocks) {
   EXPECT_THAT(errorOf(llava(), {{"vision"}, {"end"}, {"language"}}),
               HasSubstr("stages[1]: 'end' is what is behind all blocks, and belongs to the last"));
   EXPECT_THAT(errorOf(llava(), {{"vision"}, {"head"}}), HasSubstr("`end` what is behind them"));
+  EXPECT_TRUE(llava().isOnly({{"end", "end"}, std::nullopt}, kEnd));
+  EXPECT_FALSE(llava().isOnly({{"language.2", "end"}, std::nullopt}, kEnd));
   const BlockNames named({"end", "other"});
+  EXPECT_FALSE(named.isOnly({{"end"}, std::nullopt}, kEnd));
   EXPECT_THAT(*stagesOf(named, {{"end"}, {"other"}}), ElementsAre(0, 1));
 }
 

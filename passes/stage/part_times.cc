@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ir/oriel/location.h"
-#include "ir/oriel/segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/cost/collective_time.h"
 #include "passes/cost/op_time.h"
@@ -60,16 +59,22 @@ class PartTimer {
     return seconds;
   }
 
+  static SegmentValues valuesOf(mlir::Block& block) {
+    return readValues(llvm::cast<mlir::func::FuncOp>(block.getParentOp()));
+  }
+
+  // Parameters are gathered ahead of their use.
+  static bool isBesideComputing(Operation& op, const SegmentValues& values) {
+    return llvm::isa<ir::CollectiveOpInterface>(op) &&
+           llvm::none_of(op.getOperands(),
+                         [&](Value value) { return values.fromInputs.contains(value); });
+  }
+
   void timeForward(mlir::Block& block) {
     const llvm::DenseMap<Operation*, double> seconds = secondsIn(block);
-    const SegmentValues values = readValues(llvm::cast<mlir::func::FuncOp>(block.getParentOp()));
+    const SegmentValues values = valuesOf(block);
     for (Operation& op : block.without_terminator()) {
-      // Parameters are gathered beside what is computed.
-      if (llvm::isa<ir::CollectiveOpInterface>(op) &&
-          llvm::none_of(op.getOperands(),
-                        [&](Value value) { return values.fromInputs.contains(value); })) {
-        continue;
-      }
+      if (isBesideComputing(op, values)) continue;
       auto part = model_->partOfOrigin.find(ir::originOf(&op));
       if (part != model_->partOfOrigin.end()) {
         model_->parts[part->second].forward += seconds.lookup(&op);
@@ -79,6 +84,7 @@ class PartTimer {
 
   void timeBackward(mlir::Block& block) {
     const llvm::DenseMap<Operation*, double> seconds = secondsIn(block);
+    const SegmentValues values = valuesOf(block);
     // By op: the earliest part of what reads it, and of what reads that.
     llvm::DenseMap<Operation*, int> reaches;
     constexpr int kNone = std::numeric_limits<int>::max();
@@ -93,8 +99,11 @@ class PartTimer {
       reaches[&op] = std::min(part, earliest);
       if (part == kNone) continue;
       const bool isAwaited = earliest < part;
-      // Gradients of weights are reduced beside what is computed.
-      if (llvm::isa<ir::CollectiveOpInterface>(op) && !isAwaited) continue;
+      // So are gradients of weights reduced, which no earlier part waits for.
+      if (isBesideComputing(op, values) ||
+          (llvm::isa<ir::CollectiveOpInterface>(op) && !isAwaited)) {
+        continue;
+      }
       Part& own = model_->parts[part];
       (isAwaited ? own.backwardInput : own.backwardWeight) += seconds.lookup(&op);
     }
