@@ -105,10 +105,10 @@ class OneSimulation {
  private:
   // What stands for what; nothing where all is to be compiled.
   absl::Status findRepetition() {
-    if (model_.options().whole) return absl::OkStatus();
+    if (model_.options().whole || typed_->kinds.empty()) return absl::OkStatus();
     absl::StatusOr<std::vector<int64_t>> stages = model_.stagesFor(*typed_, recipe_, strategy_);
     const bool isChosenByMemory = strategy_.rematPolicy() == RematPolicy::kAuto;
-    if (isChosenByMemory || typed_->kinds.empty()) {
+    if (isChosenByMemory) {
       if (stages.ok()) stageOfPart_ = *std::move(stages);
       return absl::OkStatus();  // or what is wrong with it is found as all is compiled
     }
