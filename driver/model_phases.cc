@@ -1,6 +1,7 @@
 #include "driver/model_phases.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -37,6 +37,14 @@ std::vector<int64_t> firstGroup(const Grid& grid, const std::vector<std::string>
 
 }  // namespace
 
+mlir::FailureOr<Grid> gridForCollectives(mlir::ModuleOp program,
+                                         llvm::ArrayRef<mlir::Block*> blocks) {
+  const bool isCut = llvm::any_of(blocks, [](mlir::Block* block) {
+    return llvm::any_of(*block, llvm::IsaPred<ir::CollectiveOpInterface>);
+  });
+  return isCut ? getGrid(program) : Grid();
+}
+
 double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid) {
   const int64_t ranks = grid.sizeOf(axesOf(collective));
   const auto operands = static_cast<double>(ir::typesBytes(collective->getOperandTypes()));

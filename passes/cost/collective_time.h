@@ -14,6 +14,11 @@
 
 namespace oriel {
 
+// The grid of a program; without any where nothing of these blocks is a collective, which alone
+// needs one. Fails with a diagnostic for a grid that is missing or wrong.
+mlir::FailureOr<Grid> gridForCollectives(mlir::ModuleOp program,
+                                         llvm::ArrayRef<mlir::Block*> blocks);
+
 // Bytes that each rank of a group of the grid sends and receives: of all operands of the
 // collective, by an algorithm that sends no more than it must (a ring: Thakur, Rabenseifner and
 // Gropp 2005).

@@ -112,13 +112,9 @@ class Replay {
 
 FailureOr<std::vector<SegmentInterval>> predictedIntervals(mlir::func::FuncOp segment) {
   mlir::Block& block = segment.getBody().front();
-  Grid grid;
-  if (llvm::any_of(block, llvm::IsaPred<ir::CollectiveOpInterface>)) {
-    FailureOr<Grid> own = getGrid(segment->getParentOfType<mlir::ModuleOp>());
-    if (failed(own)) return mlir::failure();
-    grid = *std::move(own);
-  }
-  return Replay(block, grid).run();
+  FailureOr<Grid> grid = gridForCollectives(segment->getParentOfType<mlir::ModuleOp>(), &block);
+  if (failed(grid)) return mlir::failure();
+  return Replay(block, *grid).run();
 }
 
 FailureOr<PredictedTime> predictedTime(mlir::func::FuncOp segment) {

@@ -39,7 +39,10 @@ class GraphReader {
       if (role->kind == ValueKind::kParameter) fromParameters_.insert(argument);
       addValue(argument);
     }
-    if (failed(readGrid(block))) return mlir::failure();
+    FailureOr<Grid> grid =
+        gridForCollectives(result_.forward->getParentOfType<mlir::ModuleOp>(), &block);
+    if (failed(grid)) return mlir::failure();
+    grid_ = *std::move(grid);
     for (Operation& op : block.without_terminator()) addOp(&op);
     for (mlir::OpOperand& result : block.getTerminator()->getOpOperands()) {
       FailureOr<ValueRole> role = ir::resultRole(result_.forward, result.getOperandNumber());
@@ -51,15 +54,6 @@ class GraphReader {
   }
 
  private:
-  // Only collectives need one.
-  mlir::LogicalResult readGrid(mlir::Block& block) {
-    auto isCollective = [](Operation& op) { return llvm::isa<ir::CollectiveOpInterface>(op); };
-    if (llvm::none_of(block, isCollective)) return mlir::success();
-    FailureOr<Grid> grid = getGrid(result_.forward->getParentOfType<mlir::ModuleOp>());
-    if (succeeded(grid)) grid_ = *std::move(grid);
-    return mlir::success(succeeded(grid));
-  }
-
   // Of running the op again. What is made of parameters is made in the backward anyway.
   double replaySeconds(Operation* op, bool readsActivations) {
     if (!readsActivations) return 0;

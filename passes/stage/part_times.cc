@@ -63,7 +63,7 @@ class PartTimer {
     return readValues(llvm::cast<mlir::func::FuncOp>(block.getParentOp()));
   }
 
-  // Parameters are gathered ahead of their use.
+  // A collective of parameters, which are gathered ahead of their use.
   static bool isBesideComputing(Operation& op, const SegmentValues& values) {
     return llvm::isa<ir::CollectiveOpInterface>(op) &&
            llvm::none_of(op.getOperands(),
@@ -99,11 +99,9 @@ class PartTimer {
       reaches[&op] = std::min(part, earliest);
       if (part == kNone) continue;
       const bool isAwaited = earliest < part;
-      // So are gradients of weights reduced, which no earlier part waits for.
-      if (isBesideComputing(op, values) ||
-          (llvm::isa<ir::CollectiveOpInterface>(op) && !isAwaited)) {
-        continue;
-      }
+      if (isBesideComputing(op, values)) continue;
+      // So is the reduction of a weight's gradient, for which no earlier part waits.
+      if (llvm::isa<ir::CollectiveOpInterface>(op) && !isAwaited) continue;
       Part& own = model_->parts[part];
       (isAwaited ? own.backwardInput : own.backwardWeight) += seconds.lookup(&op);
     }
@@ -130,18 +128,14 @@ mlir::LogicalResult timeParts(mlir::ModuleOp module, RematPolicy remat, const La
 
 mlir::LogicalResult timeProgram(mlir::ModuleOp program, const LaunchForms& forms,
                                 ModelParts* model) {
-  Grid grid;
-  // Only collectives need one.
-  const bool isCut =
-      program.walk([](ir::CollectiveOpInterface) { return mlir::WalkResult::interrupt(); })
-          .wasInterrupted();
-  if (isCut) {
-    mlir::FailureOr<Grid> known = getGrid(program);
-    if (failed(known)) return mlir::failure();
-    grid = *std::move(known);
+  llvm::SmallVector<mlir::Block*> blocks;
+  for (auto segment : program.getOps<mlir::func::FuncOp>()) {
+    if (!segment.isDeclaration()) blocks.push_back(&segment.getBody().front());
   }
+  mlir::FailureOr<Grid> grid = gridForCollectives(program, blocks);
+  if (failed(grid)) return mlir::failure();
   if (forms.fused) formFused(program);
-  PartTimer(program, grid, forms.generated, model).time();
+  PartTimer(program, *grid, forms.generated, model).time();
   return mlir::success();
 }
 
