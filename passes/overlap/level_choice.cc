@@ -85,7 +85,6 @@ FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
     if (best && best->bytes <= memory && time->all() > best->time.all()) continue;
     FailureOr<Measured> measured = Measured::create(*copy, level, *time);
     if (failed(measured)) return failure();
-    if (level == OverlapLevel::kAsAsked) asAskedFits = measured->atLeast().bytes <= memory;
     // No arena is smaller than its peak.
     if (best && !isBetter(measured->atLeast(), *best, memory)) continue;
     const bool isPlaced = bytesBy == BytesBy::kArena && measured->atLeast().bytes <= memory;

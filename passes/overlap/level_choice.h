@@ -29,9 +29,9 @@ class ProgramCopy {
 
 struct LevelChoice {
   OverlapLevel level = OverlapLevel::kOff;
-  PredictedTime time;  // of a step
-  int64_t bytes = 0;   // of the arena, or at the peak
-  bool asAskedFits = true;
+  PredictedTime time;       // of a step
+  int64_t bytes = 0;        // of the arena, or at the peak
+  bool asAskedFits = true;  // whether the overlap that is asked fits, too
 };
 
 // What a program's bytes are taken to be: those of its arena, which takes long to plan, or what is

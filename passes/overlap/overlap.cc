@@ -13,7 +13,7 @@ namespace {
 // What is less than asked because that does not fit, for the user. Nothing of a program that does
 // not fit anyway, which is an error further down.
 void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
-  if (choice.bytes > memory || choice.asAskedFits || choice.level == OverlapLevel::kAsAsked) return;
+  if (choice.bytes > memory || choice.asAskedFits) return;
   mlir::InFlightDiagnostic warning = program.emitWarning();
   if (program.getSymName()) warning << *program.getSymName() << ": ";
   warning << "the overlap that is asked does not fit into `memory`, " << memory
