@@ -34,7 +34,7 @@ llvm::SmallVector<bool> seenKeys(mlir::DenseElementsAttr table, bool keepsWhereT
   if (table.isSplat()) return {table.getSplatValue<bool>() == keepsWhereTrue};
   const size_t count = table.getNumElements();
   llvm::SmallVector<bool> result(count);
-  // Every layer of a model asks for a table of all its positions: 20 times as fast as iterators.
+  // Every layer of a model asks for a table of all its positions, and iterators are slow.
   const llvm::ArrayRef<char> bits = table.getRawData();
   if (bits.size() == llvm::divideCeil(count, 8)) {
     for (size_t i = 0; i < count; ++i) {

@@ -224,9 +224,9 @@ absl::Status MakeFolders(const std::string& path) {
   if (!error) return absl::OkStatus();
   std::error_code ignored;
   if (std::filesystem::is_symlink(path, ignored) && !std::filesystem::exists(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat(
-        "'", path,
-        "' is a link to a folder that is not there: ", "make that folder, or remove the link"));
+    constexpr char kProblem[] =
+        "' is a link to a folder that is not there: make that folder, or remove the link";
+    return absl::NotFoundError(absl::StrCat("'", path, kProblem));
   }
   return ErrnoError(path, "create the folder", error.value());
 }
