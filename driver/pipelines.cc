@@ -34,7 +34,9 @@ void addSpecialize(OpPassManager& passes, const PipelineOptions&) {
 
 void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   OpPassManager& function = passes.nest<mlir::func::FuncOp>();
-  // First: of loops that they take, a thousand ops are not there for the others.
+  // First: others know masks by their parts, and positions of many samples are not folded.
+  function.addPass(createRaisePositions());
+  // Of loops that they take, a thousand ops are not there for the others.
   function.addPass(createRaiseSubstitution());
   function.addPass(createRaiseRecurrence());
   function.addPass(createRaiseUpdates());

@@ -128,6 +128,17 @@ bool isUniform(mlir::Attribute operand, double value) {
   });
 }
 
+bool mayRepeatTo(RankedTensorType type, llvm::ArrayRef<DenseElementsAttr> operands) {
+  bool uniform = true, repeats = true;
+  const int64_t count = elementCount(type.getShape());
+  for (DenseElementsAttr operand : operands) {
+    uniform = uniform && operand.isSplat();
+    repeats = repeats && (operand.isSplat() || operand.getNumElements() < count);
+  }
+  if (!mayFoldTo(type, uniform)) return false;
+  return uniform || !repeats || count <= kMaxRepeatedIntegers;
+}
+
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<int64_t> strides(shape.size());
   int64_t stride = 1;
@@ -151,7 +162,7 @@ llvm::SmallVector<int64_t> broadcastStrides(llvm::ArrayRef<int64_t> from,
 
 mlir::Attribute foldStrided(DenseElementsAttr source, RankedTensorType type, int64_t base,
                             llvm::ArrayRef<int64_t> strides) {
-  if (!source || !mayFoldTo(type, source.isSplat())) return {};
+  if (!source || !mayRepeatTo(type, source)) return {};
   return visitElementType(source.getElementType(), [&](auto zero) -> mlir::Attribute {
     using T = decltype(zero);
     Elements<T> elements = readElements<T>(source);

@@ -26,10 +26,12 @@ namespace oriel::ir {
 // A fold never makes a constant with more elements than this, unless all of them are equal:
 // it would only move work from the run to the plan's size.
 inline constexpr int64_t kMaxFoldedElements = int64_t{1} << 16;
-// Integers and booleans are mostly positions and masks of every sample on every rank, that raise
-// makes a structure of: packed sequences' indices, two for a token, of 2,048 ranks with 4,096
-// tokens each.
+// Integers and booleans are mostly positions and masks, that raise makes a structure of: those of
+// 4,096 queries and as many keys, and, where elements of operands repeat, those of 256 samples of
+// 4,096 positions. What more samples have in common is told without their elements
+// (passes/raise/affine_index.h).
 inline constexpr int64_t kMaxFoldedIntegers = int64_t{1} << 24;
+inline constexpr int64_t kMaxRepeatedIntegers = int64_t{1} << 20;
 
 // Whether a fold may make this constant.
 inline bool mayFoldTo(mlir::RankedTensorType type, bool uniform) {
@@ -37,6 +39,9 @@ inline bool mayFoldTo(mlir::RankedTensorType type, bool uniform) {
       llvm::isa<mlir::IntegerType>(type.getElementType()) ? kMaxFoldedIntegers : kMaxFoldedElements;
   return uniform || elementCount(type.getShape()) <= most;
 }
+
+// The same of a constant that has the operands' elements, each perhaps many times.
+bool mayRepeatTo(mlir::RankedTensorType type, llvm::ArrayRef<mlir::DenseElementsAttr> operands);
 
 // The elements of a constant in row-major order; a splat keeps one.
 template <typename T>
@@ -139,9 +144,8 @@ mlir::OpFoldResult foldBinary(mlir::Attribute lhs, mlir::Attribute rhs, mlir::Ra
                               Fn fn) {
   mlir::DenseElementsAttr left = denseConstant(lhs);
   mlir::DenseElementsAttr right = denseConstant(rhs);
-  if (!left || !right) return {};
+  if (!left || !right || !mayRepeatTo(type, {left, right})) return {};
   bool splat = left.isSplat() && right.isSplat();
-  if (!mayFoldTo(type, splat)) return {};
   return visitElementType(left.getElementType(), [&](auto zero) -> mlir::OpFoldResult {
     using T = decltype(zero);
     using R = std::conditional_t<std::is_same_v<decltype(fn(zero, zero)), bool>, int64_t, T>;

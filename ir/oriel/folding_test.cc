@@ -103,5 +103,21 @@ TEST_F(FoldingTest, OnlyUniformResultsMayBeLarge) {
   EXPECT_FALSE(mayFoldTo(large, /*uniform=*/false));
 }
 
+TEST_F(FoldingTest, OperandsRepeatLessOftenThanTheyAreKept) {
+  auto type = RankedTensorType::get({kMaxRepeatedIntegers / 2, 4}, builder_.getI1Type());
+  auto column = mlir::DenseElementsAttr::get(type.clone({1, 4}), {true, false, false, true});
+  auto all = mlir::DenseElementsAttr::get(type, true);
+  EXPECT_FALSE(mayRepeatTo(type, column));
+  EXPECT_FALSE(mayRepeatTo(type, {column, all}));
+  EXPECT_TRUE(mayRepeatTo(type, all));
+  EXPECT_TRUE(mayRepeatTo(type.clone({kMaxRepeatedIntegers / 4, 4}), column));
+  // An operand that is as large: three of four elements false.
+  std::vector<bool> flags(2 * kMaxRepeatedIntegers);
+  for (size_t i = 0; i < flags.size(); i += 4) flags[i] = true;
+  auto table =
+      mlir::DenseElementsAttr::get(type, llvm::SmallVector<bool>(flags.begin(), flags.end()));
+  EXPECT_TRUE(mayRepeatTo(type, {column, table}));
+}
+
 }  // namespace
 }  // namespace oriel::ir

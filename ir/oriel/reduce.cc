@@ -140,6 +140,7 @@ LogicalResult CumsumOp::verify() {
 
 OpFoldResult CumsumOp::fold(FoldAdaptor adaptor) {
   mlir::DenseElementsAttr input = denseConstant(adaptor.getInput());
+  if (isUniform(input, 0)) return input;
   if (!input || !mayFoldTo(getType(), false)) return {};
   llvm::ArrayRef<int64_t> shape = getType().getShape();
   if (getDim() < 0 || getDim() >= getType().getRank()) return {};  // not verified yet

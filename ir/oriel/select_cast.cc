@@ -41,9 +41,10 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
   auto condition = denseConstant(adaptor.getCondition());
   auto onTrue = denseConstant(adaptor.getOnTrue());
   auto onFalse = denseConstant(adaptor.getOnFalse());
-  if (!condition || !onTrue || !onFalse) return {};
+  if (!condition || !onTrue || !onFalse || !mayRepeatTo(getType(), {condition, onTrue, onFalse})) {
+    return {};
+  }
   bool splat = condition.isSplat() && onTrue.isSplat() && onFalse.isSplat();
-  if (!mayFoldTo(getType(), splat)) return {};
   llvm::ArrayRef<int64_t> shape = getType().getShape();
   return visitElementType(onTrue.getElementType(), [&](auto zero) -> OpFoldResult {
     using T = decltype(zero);

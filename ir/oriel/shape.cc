@@ -37,7 +37,10 @@ LogicalResult IotaOp::verify() {
 OpFoldResult IotaOp::fold(FoldAdaptor) {
   auto type = getType();
   // `fold` may meet an op before the verifier does.
-  if (!mayFoldTo(type, false) || getDim() < 0 || getDim() >= type.getRank()) return {};
+  if (!mayFoldTo(type, false) || elementCount(type.getShape()) > kMaxRepeatedIntegers ||
+      getDim() < 0 || getDim() >= type.getRank()) {
+    return {};
+  }
   llvm::SmallVector<int64_t> strides(type.getRank(), 0);
   strides[getDim()] = 1;
   return visitElementType(type.getElementType(), [&](auto zero) -> OpFoldResult {
@@ -165,9 +168,30 @@ LogicalResult SliceOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locati
   return context.addResult(shape, elementOf(adaptor.getInput()), results);
 }
 
+namespace {
+
+// The operand of the concatenation that the slice is, null if it is none.
+mlir::Value pieceAt(ConcatOp concat, SliceOp slice) {
+  const uint64_t dim = concat.getDim();
+  int64_t start = 0;
+  for (mlir::Value piece : concat.getInputs()) {
+    if (piece.getType() == slice.getType() && slice.getStarts()[dim] == start &&
+        slice.getStrides()[dim] == 1) {
+      return piece;
+    }
+    start += shapeOf(piece)[dim];
+  }
+  return {};
+}
+
+}  // namespace
+
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
   // Of the same type, it has every element in its place.
   if (getInput().getType() == getType()) return getInput();
+  if (auto concat = getInput().getDefiningOp<ConcatOp>()) {
+    if (mlir::Value piece = pieceAt(concat, *this)) return piece;
+  }
   auto input = denseConstant(adaptor.getInput());
   if (!input) return {};
   if (elementCount(getType().getShape()) == 0) return emptyElements(getType());

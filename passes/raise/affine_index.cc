@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/oriel/folding.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 
@@ -12,31 +13,31 @@ namespace {
 using mlir::Value;
 using Shape = llvm::ArrayRef<int64_t>;
 
-// Positions are far below, every such number is exact in f32, and a few of them add up in an
-// int64_t.
-constexpr int64_t kBound = int64_t{1} << 24;
+// Numbers below are followed: of a type that has them exactly, and such that a product of two of
+// them, and a sum with another one, fits an int64_t. 0 for other types.
+int64_t boundOf(mlir::Type type) {
+  if (type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isF64())
+    return int64_t{1} << 31;
+  return type.isF32() ? int64_t{1} << 24 : 0;
+}
 // Bounds the time on a value that is read by both operands again and again.
 constexpr int kMaxDepth = 10;
+constexpr unsigned kMaxConcatenated = 4;
 
-// Whether all elements of a value of this shape are small.
-bool isSmall(const AffineIndex& index, Shape shape) {
+// Whether all elements of a value of this shape are below the bound.
+bool isBelow(const AffineIndex& index, Shape shape, int64_t bound) {
   int64_t most = std::abs(index.constant);
   for (auto [coefficient, size] : llvm::zip(index.coefficients, shape)) {
     if (coefficient == 0) continue;
-    if (std::abs(coefficient) >= kBound || size >= kBound) return false;
+    if (std::abs(coefficient) >= bound || size >= bound) return false;
     most += std::abs(coefficient) * (size - 1);
-    if (most >= kBound) return false;
+    if (most >= bound) return false;
   }
-  return most < kBound;
+  return most < bound;
 }
 
-// Whether arithmetic on such numbers is exact.
-bool isExact(mlir::Type type) {
-  return type.isInteger(64) || type.isInteger(32) || type.isF32() || type.isF64();
-}
-
-std::optional<int64_t> wholeNumber(double element) {
-  if (!(std::abs(element) < static_cast<double>(kBound)) || element != std::floor(element)) {
+std::optional<int64_t> wholeNumber(double element, int64_t bound) {
+  if (!(std::abs(element) < static_cast<double>(bound)) || element != std::floor(element)) {
     return std::nullopt;
   }
   return static_cast<int64_t>(element);
@@ -46,11 +47,12 @@ std::optional<int64_t> wholeNumber(double element) {
 template <typename Element>
 std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr table,
                                                         int64_t count) {
+  const int64_t bound = boundOf(table.getElementType());
   llvm::SmallVector<int64_t> result;
   result.reserve(count);
   for (Element element :
        llvm::make_range(table.value_begin<Element>(), table.value_begin<Element>() + count)) {
-    std::optional<int64_t> whole = wholeNumber(static_cast<double>(element));
+    std::optional<int64_t> whole = wholeNumber(static_cast<double>(element), bound);
     if (!whole) return std::nullopt;
     result.push_back(*whole);
   }
@@ -136,6 +138,20 @@ std::optional<AffineIndex> scaled(std::optional<AffineIndex> index, int64_t fact
   return index;
 }
 
+// A product with a number.
+std::optional<AffineIndex> ofProduct(ir::MulOp op, size_t rank, int depth) {
+  std::optional<AffineIndex> lhs = match(op.getLhs(), depth), rhs = match(op.getRhs(), depth);
+  if (!lhs || !rhs) return std::nullopt;
+  auto isNumber = [](const AffineIndex& index) {
+    return llvm::all_of(index.coefficients, [](int64_t c) { return c == 0; });
+  };
+  if (isNumber(*lhs)) std::swap(lhs, rhs);
+  if (!isNumber(*rhs)) return std::nullopt;
+  std::optional<AffineIndex> product = scaled(lhs, rhs->constant);
+  broadcastTo(*product, rank);
+  return product;
+}
+
 // A reshape that only adds or drops dimensions of size 1.
 std::optional<AffineIndex> ofReshape(ir::ReshapeOp op, int depth) {
   Shape from = shapeOf(op.getInput()), to = op.getType().getShape();
@@ -155,6 +171,69 @@ std::optional<AffineIndex> ofReshape(ir::ReshapeOp op, int depth) {
   return index;
 }
 
+// Pieces of which each goes on where the one before it ends.
+std::optional<AffineIndex> ofConcat(ir::ConcatOp op, int depth) {
+  if (op.getInputs().size() > kMaxConcatenated) return std::nullopt;
+  const size_t dim = op.getDim();
+  std::optional<AffineIndex> all;
+  std::optional<int64_t> step;
+  int64_t at = 0;
+  for (Value input : op.getInputs()) {
+    const int64_t size = shapeOf(input)[dim];
+    if (size == 0) continue;
+    std::optional<AffineIndex> piece = match(input, depth);
+    if (!piece) return std::nullopt;
+    if (size > 1) step = step.value_or(piece->coefficients[dim]);
+    if (all && !step) step = piece->constant - all->constant;
+    if (size == 1) piece->coefficients[dim] = step.value_or(0);
+    if (!all) {
+      all = piece;
+    } else {
+      // One element, in front, was of no step yet.
+      if (at == 1) all->coefficients[dim] = *step;
+      if (piece->coefficients != all->coefficients ||
+          piece->constant != all->constant + at * *step) {
+        return std::nullopt;
+      }
+    }
+    at += size;
+  }
+  return all;
+}
+
+// Elements of a table, which may have been of several dimensions, at indices that run along these:
+// no index carries over from one to the next.
+std::optional<AffineIndex> ofGather(ir::GatherOp op, int depth) {
+  Value table = op.getInput();
+  if (rankOf(table) != 1 || op.getFirst()) return std::nullopt;
+  if (auto reshape = table.getDefiningOp<ir::ReshapeOp>()) table = reshape.getInput();
+  const Shape shape = shapeOf(table), picked = shapeOf(op.getIndices());
+  std::optional<AffineIndex> rows = match(table, depth), at = match(op.getIndices(), depth);
+  if (!rows || !at || at->constant < 0 || ir::elementCount(shape) == 0) return std::nullopt;
+  AffineIndex index{llvm::SmallVector<int64_t>(picked.size(), 0), rows->constant};
+  int64_t rest = at->constant;
+  for (auto [size, stride, step] :
+       llvm::zip_equal(shape, ir::rowMajorStrides(shape), rows->coefficients)) {
+    if (size == 1) continue;
+    int64_t last = rest / stride;
+    index.constant += step * last;
+    rest %= stride;
+    for (auto [d, coefficient] : llvm::enumerate(at->coefficients)) {
+      if (coefficient < 0) return std::nullopt;
+      // Else it runs along an inner dimension.
+      if (coefficient % stride != 0) continue;
+      index.coefficients[d] += step * (coefficient / stride);
+      last += coefficient / stride * (picked[d] - 1);
+      coefficient = 0;
+    }
+    if (last >= size) return std::nullopt;
+  }
+  if (rest != 0 || llvm::any_of(at->coefficients, [](int64_t c) { return c != 0; })) {
+    return std::nullopt;
+  }
+  return index;
+}
+
 std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
   if (auto iota = llvm::dyn_cast<ir::IotaOp>(op)) {
     AffineIndex index{llvm::SmallVector<int64_t>(rank, 0)};
@@ -162,6 +241,8 @@ std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
     return index;
   }
   if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) return ofReshape(reshape, depth);
+  if (auto concat = llvm::dyn_cast<ir::ConcatOp>(op)) return ofConcat(concat, depth);
+  if (auto gather = llvm::dyn_cast<ir::GatherOp>(op)) return ofGather(gather, depth);
   if (auto broadcast = llvm::dyn_cast<ir::BroadcastOp>(op)) {
     std::optional<AffineIndex> index = match(broadcast.getInput(), depth);
     if (index) broadcastTo(*index, rank);
@@ -194,22 +275,36 @@ std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
   if (auto sub = llvm::dyn_cast<ir::SubOp>(op)) {
     return combined(sub.getLhs(), sub.getRhs(), rank, depth, std::minus<int64_t>());
   }
+  if (auto mul = llvm::dyn_cast<ir::MulOp>(op)) return ofProduct(mul, rank, depth);
   return std::nullopt;
 }
 
 std::optional<AffineIndex> match(Value value, int depth) {
   mlir::Operation* op = value.getDefiningOp();
-  if (!op || depth == 0 || !isExact(elementOf(value))) return std::nullopt;
+  const int64_t bound = boundOf(elementOf(value));
+  if (!op || depth == 0 || bound == 0) return std::nullopt;
   mlir::DenseElementsAttr table;
   std::optional<AffineIndex> index = mlir::matchPattern(op, mlir::m_Constant(&table))
                                          ? ofTable(table)
                                          : ofOp(op, rankOf(value), depth - 1);
-  if (!index || !isSmall(*index, shapeOf(value))) return std::nullopt;
+  if (!index || !isBelow(*index, shapeOf(value), bound)) return std::nullopt;
   return index;
 }
 
 }  // namespace
 
 std::optional<AffineIndex> matchAffineIndex(Value value) { return match(value, kMaxDepth); }
+
+std::optional<AffineIndex> matchAffineDifference(Value lhs, Value rhs, int64_t rank) {
+  return combined(lhs, rhs, rank, kMaxDepth, std::minus<int64_t>());
+}
+
+std::pair<int64_t, int64_t> rangeOf(const AffineIndex& index, Shape shape) {
+  std::pair<int64_t, int64_t> range(index.constant, index.constant);
+  for (auto [coefficient, size] : llvm::zip_equal(index.coefficients, shape)) {
+    (coefficient < 0 ? range.first : range.second) += coefficient * (size - 1);
+  }
+  return range;
+}
 
 }  // namespace oriel

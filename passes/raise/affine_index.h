@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_RAISE_AFFINE_INDEX_H_
 
 #include <optional>
+#include <utility>
 
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Value.h"
@@ -18,6 +19,12 @@ struct AffineIndex {
 
 // Follows `value` through index arithmetic to iotas and constants; nullopt if it is not linear.
 std::optional<AffineIndex> matchAffineIndex(mlir::Value value);
+
+// lhs - rhs, as a value of `rank` dimensions to which both broadcast.
+std::optional<AffineIndex> matchAffineDifference(mlir::Value lhs, mlir::Value rhs, int64_t rank);
+
+// The smallest and the largest element of a value of this shape, which has elements.
+std::pair<int64_t, int64_t> rangeOf(const AffineIndex& index, llvm::ArrayRef<int64_t> shape);
 
 }  // namespace oriel
 

@@ -23,6 +23,25 @@ def RaiseChoice : Oriel_RaisePass<"oriel-raise-choice"> {
   }];
 }
 
+def RaisePositions : Oriel_RaisePass<"oriel-raise-positions"> {
+  let summary = "Comparisons of positions that are the same of all elements";
+  let description = [{
+    Masks are made of positions: whether a key comes after a query, whether a position is one more
+    than that before it, or lies inside of a tensor. Positions of many samples are too many to
+    compute when the model is compiled, but linear in their own indices, so that what such a
+    comparison is of all elements follows from the smallest and the largest difference. Rows that
+    are gathered from equal ones are known as well, if positions pick them.
+
+    ```mlir
+    %i = oriel.iota {dim = 1} : () -> tensor<8192x4096xi64>
+    %next = oriel.add %i, %one : (tensor<8192x4096xi64>, tensor<i64>) -> tensor<8192x4096xi64>
+    %less = oriel.less %i, %next
+    // →
+    %less = oriel.constant {value = dense<true> : tensor<8192x4096xi1>}
+    ```
+  }];
+}
+
 def RaiseSubstitution : Oriel_RaisePass<"oriel-raise-substitution"> {
   let summary = "Inverses that a loop computes row after row";
   let description = [{

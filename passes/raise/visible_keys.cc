@@ -144,27 +144,20 @@ bool VisibleKeys::addComparison(Value value, bool keepsWhereTrue) {
   bool less = llvm::isa<ir::LessOp>(op), lessEqual = llvm::isa<ir::LessEqualOp>(op);
   bool greater = llvm::isa<ir::GreaterOp>(op), greaterEqual = llvm::isa<ir::GreaterEqualOp>(op);
   if (!less && !lessEqual && !greater && !greaterEqual) return false;
-  std::optional<AffineIndex> lhs = matchAffineIndex(op->getOperand(0));
-  std::optional<AffineIndex> rhs = matchAffineIndex(op->getOperand(1));
-  if (!lhs || !rhs) return false;
+  const int64_t rank = rankOf(value);
+  std::optional<AffineIndex> difference =
+      matchAffineDifference(op->getOperand(0), op->getOperand(1), rank);
+  if (!difference) return false;
 
   // lhs - rhs as byQuery * i + byKey * j + constant.
-  int64_t rank = rankOf(value), byQuery = 0, byKey = 0;
-  for (auto [index, sign] : {std::pair(&*lhs, 1), std::pair(&*rhs, -1)}) {
-    int64_t own = index->coefficients.size();
-    for (auto [d, coefficient] : llvm::enumerate(index->coefficients)) {
-      int64_t dim = static_cast<int64_t>(d) + rank - own;
-      if (coefficient == 0) continue;
-      if (dim == rank - 1) {
-        byKey += sign * coefficient;
-      } else if (dim == rank - 2) {
-        byQuery += sign * coefficient;
-      } else {
-        return false;
-      }
-    }
+  llvm::ArrayRef<int64_t> coefficients = difference->coefficients;
+  const int64_t byKey = rank > 0 ? coefficients[rank - 1] : 0;
+  const int64_t byQuery = rank > 1 ? coefficients[rank - 2] : 0;
+  if (llvm::any_of(coefficients.drop_back(std::min<size_t>(rank, 2)),
+                   [](int64_t c) { return c != 0; })) {
+    return false;
   }
-  int64_t constant = lhs->constant - rhs->constant;
+  const int64_t constant = difference->constant;
   // As "difference <= 0" of whole numbers; hidden where it is false.
   bool strict = less || greater;
   int64_t sign = less || lessEqual ? 1 : -1;
