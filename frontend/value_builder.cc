@@ -142,6 +142,15 @@ Value ValueBuilder::clamp(Value input, double low, double high) {
                            scalarLike(input, high));
 }
 
+namespace {
+
+int64_t toInt(mlir::Type elementType, const llvm::APInt& element) {
+  const bool isSigned = !elementType.isInteger(1) && !elementType.isUnsignedInteger();
+  return isSigned ? element.getSExtValue() : static_cast<int64_t>(element.getZExtValue());
+}
+
+}  // namespace
+
 std::optional<Ints> constantIntsOf(Value value) {
   DenseElementsAttr elements;
   if (!mlir::matchPattern(value, mlir::m_Constant(&elements)) ||
@@ -152,13 +161,10 @@ std::optional<Ints> constantIntsOf(Value value) {
     const auto values = elements.getValues<int64_t>();
     return Ints(values.begin(), values.end());
   }
-  bool isSigned =
-      !elements.getElementType().isInteger(1) && !elements.getElementType().isUnsignedInteger();
   Ints ints;
   ints.reserve(elements.getNumElements());
   for (const llvm::APInt& element : elements.getValues<llvm::APInt>()) {
-    ints.push_back(isSigned ? element.getSExtValue()
-                            : static_cast<int64_t>(element.getZExtValue()));
+    ints.push_back(toInt(elements.getElementType(), element));
   }
   return ints;
 }
@@ -175,7 +181,9 @@ std::optional<double> constantScalarOf(Value value) {
     number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     return number.convertToDouble();
   }
-  return static_cast<double>(constantIntsOf(value)->front());
+  // Not by constantIntsOf(), which may be too many.
+  return static_cast<double>(
+      toInt(elements.getElementType(), elements.getSplatValue<llvm::APInt>()));
 }
 
 }  // namespace oriel

@@ -154,6 +154,15 @@ TEST(Scatter, WholeSlabs) {
 }
 
 // Gates of experts: no place has two updates, and what the data are elsewhere is known.
+// One index for each element of a row, more than could be enumerated.
+TEST(Scatter, RowOfManyElements) {
+  const std::string ir = irOfBody("float[3, 8388608, 9] x, float[1, 8388608, 9] u",
+                                  "s = Shape(u)\n at = Expand(two, s)\n"
+                                  "y = ScatterElements<axis = 0>(x, at, u)");
+  EXPECT_THAT(ir, HasSubstr("limits = array<i64: 2, 8388608, 9>"));
+  EXPECT_THAT(ir, HasSubstr("(tensor<2x8388608x9xf32>, tensor<1x8388608x9xf32>)"));
+}
+
 TEST(Scatter, PlacesOfTheLargest) {
   const std::string body =
       "k = Constant<value_ints = [2]>()\n s = Constant<value_ints = [3, 5]>()\n"
