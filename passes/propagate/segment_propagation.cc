@@ -73,6 +73,10 @@ FailureOr<bool> SegmentPropagation::advance() {
     FailureOr<Hints> hints = findHints(segment_, program_.modules, program_.sizes);
     if (failed(hints)) return failure();
     hints_ = *std::move(hints);
+    if (!ir::isUpdate(segment_)) {
+      samplesOfNone_ =
+          findSamplesOfNone(segment_, [this](Value value) { return samplesOf(value); });
+    }
     next_ = &block.front();
   }
   // A step of a decomposed op is visited next.
@@ -353,9 +357,40 @@ SplitProblem SegmentPropagation::problemOf(Operation* op, int module) {
     problem.results.push_back(ir::tensorType(result));
     problem.hints.push_back(findIn(hints_.becomes, result));
     problem.rows.push_back(findIn(hints_.rows, result));
-    problem.positions.push_back(positionsOf(result, *problem.axes, program_.sizes));
+    problem.positions.push_back(
+        withSamples(result, positionsOf(result, *problem.axes, program_.sizes), *problem.axes));
   }
   return problem;
+}
+
+// The dimension of samples of what no op of the segment makes.
+std::optional<int64_t> SegmentPropagation::samplesOf(Value value) const {
+  if (value.getDefiningOp()) {
+    llvm::ArrayRef<int64_t> shape = ir::shapeOf(value);
+    const bool hasRows = !shape.empty() && shape[0] % program_.samples == 0;
+    return hasRows ? std::optional<int64_t>(0) : std::nullopt;
+  }
+  const ValueKind kind = roles_.at(value).kind;
+  if (kind != ValueKind::kInput && kind != ValueKind::kStash) return std::nullopt;
+  const AxisList& data = program_.modules.commonData();
+  for (auto [dim, axes] : llvm::enumerate(versions_.seen(value).dims)) {
+    if (!axes.empty() && llvm::is_contained(data, axes.front())) return dim;
+  }
+  return std::nullopt;
+}
+
+// The sharding, with the samples of what is made of none cut over the data axes.
+std::optional<Sharding> SegmentPropagation::withSamples(mlir::OpResult result,
+                                                        std::optional<Sharding> positions,
+                                                        const ModuleAxes& axes) const {
+  auto dim = samplesOfNone_.find(result);
+  // Constants are made where they are used, in the pieces that are used.
+  const bool isConstant = result.getOwner()->getNumOperands() == 0;
+  if (dim == samplesOfNone_.end() || isConstant || axes.data.empty()) return positions;
+  Sharding cut = positions.value_or(Sharding::replicated(ir::rankOf(result)));
+  AxisList& samples = cut.dims[dim->second];
+  samples.insert(samples.begin(), axes.data.begin(), axes.data.end());
+  return program_.sizes.divides(ir::shapeOf(result), cut) ? cut : positions;
 }
 
 bool SegmentPropagation::isKeptSum(Value operand) const {
@@ -437,6 +472,7 @@ Operation* SegmentPropagation::decompose(Operation* op, const SplitProblem& prob
       if (hint) (*hints)[replacement] = *hint;
     }
   }
+  for (Value result : op->getResults()) samplesOfNone_.erase(result);
   op->replaceAllUsesWith(replacements);
   // Results that nobody reads need no steps.
   for (Operation* step = op->getPrevNode(); step != before;) {

@@ -15,6 +15,7 @@
 #include "passes/propagate/hints.h"
 #include "passes/propagate/modules.h"
 #include "passes/propagate/op_split.h"
+#include "passes/propagate/samples.h"
 #include "passes/propagate/segment_sharding.h"
 #include "passes/propagate/split_choice.h"
 #include "passes/propagate/versions.h"
@@ -72,6 +73,9 @@ class SegmentPropagation {
   int moduleOf(mlir::Operation* op) const;
   void noteExchange(mlir::Operation* op, mlir::Value operand, const Sharding& taken);
   SplitProblem problemOf(mlir::Operation* op, int module);
+  std::optional<int64_t> samplesOf(mlir::Value value) const;
+  std::optional<Sharding> withSamples(mlir::OpResult result, std::optional<Sharding> positions,
+                                      const ModuleAxes& axes) const;
   bool isKeptSum(mlir::Value operand) const;
   Sharding wishOf(mlir::Value operand, int module) const;
   std::optional<Sharding> scatteredOf(mlir::Value operand, const ModuleAxes& axes) const;
@@ -92,6 +96,7 @@ class SegmentPropagation {
   Versions versions_;
   llvm::DenseMap<mlir::Value, ir::ValueRole> roles_;  // of arguments
   Hints hints_;
+  DimOfValue samplesOfNone_;
   llvm::DenseMap<mlir::Value, int> moduleOfValue_;
   // Without positions, and cut over the axes of context parallelism where an op needs all
   // positions: the ops behind it are not to be cut so.

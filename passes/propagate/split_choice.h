@@ -30,7 +30,8 @@ struct SplitProblem {
   std::vector<std::optional<Sharding>> hints;
   // For each result another sharding that is as good as any, if there is one.
   std::vector<std::optional<Sharding>> rows;
-  // For each result its positions cut over the axes of context parallelism, if it has some.
+  // For each result its positions cut over the axes of context parallelism, if it has some, and
+  // samples over the data axes, if it has some of which no operand has any.
   std::vector<std::optional<Sharding>> positions;
   llvm::SmallVector<mlir::RankedTensorType> results;
   const ModuleAxes* axes = nullptr;
