@@ -191,23 +191,34 @@ RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int6
   return best;
 }
 
-llvm::DenseMap<Value, int64_t> positionsBehind(mlir::func::FuncOp forward,
-                                               const Positions& positions) {
-  llvm::DenseMap<Value, int64_t> dims(positions.dims.begin(), positions.dims.end());
+llvm::DenseMap<Value, PositionsOfValue> positionsBehind(mlir::func::FuncOp forward,
+                                                        const Positions& positions,
+                                                        int64_t dataRanks) {
+  llvm::DenseMap<Value, PositionsOfValue> found;
+  for (auto [value, dim] : positions.dims) {
+    found[value] = {dim, ir::tensorType(value).getDimSize(dim)};
+  }
   for (Operation& op : forward.getBody().front().without_terminator()) {
     const ShardingRule rule = ruleOf(&op);
     for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
-      auto known = dims.find(operand);
-      if (known == dims.end()) continue;
-      const FactorList factors = rule.operands[i][known->second];
+      auto known = found.find(operand);
+      if (known == found.end()) continue;
+      const auto [operandDim, count] = known->second;
+      const FactorList& factors = rule.operands[i][operandDim];
       if (factors.empty()) continue;
+      auto hasPositions = [&](const FactorList& own) {
+        const llvm::ArrayRef<int> all(own);
+        const bool isBehindSamples =
+            !own.empty() && rule.factors[own.front()].size == dataRanks && dataRanks > 1;
+        return own == factors || (isBehindSamples && all.drop_front() == llvm::ArrayRef(factors));
+      };
       for (auto [result, own] : llvm::zip_equal(op.getResults(), rule.results)) {
-        auto* dim = llvm::find(own, factors);
-        if (dim != own.end()) dims.try_emplace(result, dim - own.begin());
+        auto* dim = llvm::find_if(own, hasPositions);
+        if (dim != own.end()) found.try_emplace(result, PositionsOfValue{dim - own.begin(), count});
       }
     }
   }
-  return dims;
+  return found;
 }
 
 void setPositions(const Positions& positions) {

@@ -53,10 +53,16 @@ struct RankParts {
 //   4 ranks, {{1}, {}, {2, 4}, {}}, 1 piece of each   →  4 pieces, {2}: ranks 0 and 1 share keys
 RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int64_t> taken);
 
+struct PositionsOfValue {
+  int64_t dim = 0;
+  int64_t count = 0;  // of a sample
+};
 // The same of all ops of a forward that are cut with them: those that are computed of what has
-// positions, too, such as keys and values.
-llvm::DenseMap<mlir::Value, int64_t> positionsBehind(mlir::func::FuncOp forward,
-                                                     const Positions& positions);
+// positions, too, such as keys and values. Rows of samples and positions are cut by positions where
+// each of `dataRanks` ranks has one sample.
+llvm::DenseMap<mlir::Value, PositionsOfValue> positionsBehind(mlir::func::FuncOp forward,
+                                                              const Positions& positions,
+                                                              int64_t dataRanks);
 
 // Writes the attributes.
 void setPositions(const Positions& positions);

@@ -127,15 +127,14 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
   RepeatedWork whole;
   RepeatedWork odd;          // that has positions, but a number of them that cp does not divide
   int64_t oddPositions = 0;  // of the largest of these
+  const int64_t dataRanks = grid.meshAxisSize("dp") * grid.meshAxisSize("fsdp");
   for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
     const SegmentValues values = readValues(forward);
-    const auto dims = positionsBehind(forward, positions);
+    const auto found = positionsBehind(forward, positions, dataRanks);
     for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
       const int64_t ranks = ranksWithParameter(grid, &op, "cp", values);
       if (ranks == 1 || ir::workFlops(&op) == 0) continue;
-      auto type = ir::tensorType(op.getResult(0));
-      auto dim = dims.find(op.getResult(0));
-      const int64_t count = dim == dims.end() ? 0 : type.getDimSize(dim->second);
+      const int64_t count = found.lookup(op.getResult(0)).count;
       whole.add(&op, ranks, count > 0 && count % ranks == 0);
       odd.add(&op, ranks, count % ranks == 0);
       if (odd.largest() == &op) oddPositions = count;
