@@ -114,6 +114,7 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
 
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   Strategy& strategy = arguments.compile.strategy;
+  if (!arguments.cluster.empty()) arguments.strategy.memoryFrom = MemoryFrom::kCluster;
   ORIEL_ASSIGN_OR_RETURN(strategy, strategyFromOptions(arguments.strategy));
   ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(
       arguments.output,

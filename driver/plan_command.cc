@@ -157,6 +157,12 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "time: the fastest on all devices (default); world: on the fewest devices on "
                    "which something fits")
       ->type_name("time|world");
+  command
+      ->add_option("--time-limit", arguments->search.timeLimit,
+                   "End after so many seconds with the best that was simulated until then, once "
+                   "something fits; a faster one may be left")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
   addKernelFlags(command, &arguments->kernels);
   command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");
   command

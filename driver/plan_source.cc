@@ -80,8 +80,9 @@ absl::StatusOr<PlanSource> sourceOfPlan(const std::string& planPath, const plan:
   ORIEL_ASSIGN_OR_RETURN(source.modelPath, modelOfPlan(planPath, from, givenModel));
   ORIEL_ASSIGN_OR_RETURN(source.recipe,
                          parseRecipe(from.recipe(), absl::StrCat("the recipe of ", planPath)));
-  ORIEL_ASSIGN_OR_RETURN(
-      source.strategy, parseStrategy(from.strategy(), absl::StrCat("the strategy of ", planPath)));
+  ORIEL_ASSIGN_OR_RETURN(source.strategy,
+                         parseStrategy(from.strategy(), absl::StrCat("the strategy of ", planPath),
+                                       MemoryFrom::kCluster));
   // Without a budget of memory the plan has nothing that runs again; a cluster to simulate on is
   // one, but not the plan's. --world is there where it was this machine's.
   if (!hasCluster) source.strategy.remat = source.strategy.rematPolicy();

@@ -68,6 +68,7 @@ absl::StatusOr<Strategy> fromPlan(const Arguments& arguments, const Vocabulary& 
 }
 
 absl::Status runSimulation(Arguments arguments, const Vocabulary& vocabulary) {
+  arguments.strategy.memoryFrom = MemoryFrom::kCluster;
   SimulationOptions options = arguments.simulation;
   const bool isPlan = absl::EndsWith(options.modelPath, ".oplan");
   ORIEL_ASSIGN_OR_RETURN(Strategy strategy, isPlan ? fromPlan(arguments, vocabulary, &options)

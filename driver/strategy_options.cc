@@ -191,7 +191,7 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   if (!options.overlap.empty()) {
     ORIEL_ASSIGN_OR_RETURN(strategy.overlap, parseOverlap(options.overlap));
   }
-  if (std::optional<StrategyProblem> problem = findProblem(strategy)) {
+  if (std::optional<StrategyProblem> problem = findProblem(strategy, options.memoryFrom)) {
     return usageError(absl::StrCat(optionOf(problem->key), " ", problem->message));
   }
   strategy.text = strategyText(strategy);
@@ -210,7 +210,7 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
                                    " say the same thing: write it in '", options.file,
                                    "', or drop --strategy"));
   }
-  return readStrategy(options.file);
+  return readStrategy(options.file, options.memoryFrom);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct StrategyOptions {
   std::vector<std::string> overlap;  // "on", "off", or sizes: "bucket=25MiB", "prefetch=50MiB"
   // Ranks; without a mesh it is the size of dp (of each grid), else what the meshes must have.
   std::optional<int64_t> world;
+  MemoryFrom memoryFrom = MemoryFrom::kStrategy;
 };
 
 // Those that are given, as on the command line: "--mesh".

@@ -208,6 +208,8 @@ TEST(StrategyOptionsTest, RefusesWhatContradictsTheMesh) {
   options = {};
   options.remat = "auto";
   expectRefused(options, "--remat auto keeps what fits: give memory");
+  options.memoryFrom = MemoryFrom::kCluster;
+  EXPECT_EQ(strategyFromOptions(options)->remat, RematPolicy::kAuto);
   options.remat = "selektive";
   expectRefused(options,
                 "--remat: there is no remat policy 'selektive'; did you mean 'selective'?");

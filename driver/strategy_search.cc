@@ -27,7 +27,6 @@ class Finder {
       : search_(search), vocabulary_(vocabulary) {}
 
   absl::StatusOr<FoundStrategies> run() {
-    const auto start = std::chrono::steady_clock::now();
     FoundStrategies found;
     ORIEL_ASSIGN_OR_RETURN(found.problem, problemOn(search_.simulation.cluster));
     if (search_.isSmallest) {
@@ -37,13 +36,17 @@ class Finder {
     if (!result.ok()) return noneCompiles(found.problem, result.status());
     found.result = *std::move(result);
     if (!found.result.found()) return nothingFits(found.problem, found.result);
-    found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    found.seconds = secondsSinceStart();
     progress(absl::StrFormat("search: %d of %d strategies simulated in %.1f s",
                              found.result.simulated, found.result.candidates, found.seconds));
     return found;
   }
 
  private:
+  double secondsSinceStart() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
   absl::StatusOr<SearchProblem> problemOn(const Cluster& cluster) {
     SimulationOptions options = search_.simulation;
     options.cluster = cluster;
@@ -100,6 +103,9 @@ class Finder {
     SearchOptions options;
     options.wanted = search_.wanted;
     options.explain = search_.explain;
+    options.isTimeUp = [this] {
+      return search_.timeLimit && secondsSinceStart() >= *search_.timeLimit;
+    };
     const int64_t all = problem->ranks;
     problem->hasContext = isEmptyWithoutContext(*problem);
     if (!search_.ranks && !search_.isSmallest) {
@@ -191,6 +197,7 @@ class Finder {
   const StrategySearch& search_;
   const Vocabulary& vocabulary_;
   std::unique_ptr<StrategyEvaluator> evaluator_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

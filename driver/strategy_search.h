@@ -19,6 +19,8 @@ struct StrategySearch {
   bool explain = false;          // also what is next to the best
   std::optional<int64_t> ranks;  // none: all devices of the cluster
   bool isSmallest = false;       // of the worlds in which something fits, the smallest
+  // Seconds, after which it ends with what was found, as soon as something fits.
+  std::optional<double> timeLimit;
 };
 
 struct FoundStrategies {

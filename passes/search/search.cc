@@ -1,6 +1,7 @@
 #include "passes/search/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -230,9 +231,14 @@ class Searcher {
   bool mayImprove(const Entry& entry) const {
     return !isByTime() || !limit() || entry.bound < *limit();
   }
-  bool isEnd() const {
+  bool isTimeUp() {
+    const bool mayEnd = std::isfinite(leastSeconds_);
+    isTimeUp_ = isTimeUp_ || (mayEnd && options_.isTimeUp());
+    return isTimeUp_;
+  }
+  bool isEnd() {
     if (!isByTime() && !fitting_.empty()) return true;
-    return !mayImprove(queue_.top()) || result_.simulated >= options_.mostSimulated;
+    return isTimeUp() || !mayImprove(queue_.top()) || result_.simulated >= options_.mostSimulated;
   }
 
   void runRound() {
@@ -387,6 +393,7 @@ class Searcher {
   }
 
   void tryAll(const std::vector<Candidate>& asked) {
+    if (isTimeUp()) return;
     std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
     for (size_t i = 0; i < asked.size(); ++i) {
       if (found[i].ok()) {
@@ -508,6 +515,7 @@ class Searcher {
   std::vector<double> fitting_;  // seconds of those of the space that fit, ascending
   double leastSeconds_ = std::numeric_limits<double>::infinity();  // of all that fit
   int64_t nextLookAhead_ = kFirstLookAhead;                        // when so many are simulated
+  bool isTimeUp_ = false;
   absl::Status firstError_;
   SearchResult result_;
 };

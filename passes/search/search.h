@@ -63,6 +63,8 @@ struct SearchOptions {
   // finer, and takes communication beside computing for free.
   double tolerance = 0.005;
   bool explain = false;  // all neighbours of the fastest are simulated
+  // Asked between simulations once something fits: whether to end with what was found.
+  std::function<bool()> isTimeUp = [] { return false; };
 };
 
 struct SearchResult {

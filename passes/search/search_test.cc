@@ -477,6 +477,25 @@ TEST(SearchTest, TheWantedBestAreExact) {
   }
 }
 
+TEST(SearchTest, EndsWithWhatFitsWhenTheTimeIsUp) {
+  SearchProblem problem = Problem(4, 8);
+  problem.globalBatch = 256;
+  Machine machine;
+  machine.batch = problem.globalBatch;
+  const Evaluate evaluate = [&](const auto& strategies) { return machine(strategies); };
+  SearchOptions options;
+  options.explain = true;
+  const absl::StatusOr<SearchResult> whole = searchStrategies(problem, options, evaluate);
+  int asked = 0;
+  options.isTimeUp = [&] { return ++asked > 0; };
+  const absl::StatusOr<SearchResult> ended = searchStrategies(problem, options, evaluate);
+  ASSERT_TRUE(whole.ok() && ended.ok());
+  EXPECT_TRUE(ended->found());
+  EXPECT_GT(asked, 0);
+  EXPECT_LT(ended->simulated, whole->simulated);
+  EXPECT_GE(ended->tried.front().evaluation.seconds, whole->tried.front().evaluation.seconds);
+}
+
 TEST(SearchTest, TheSimplestOfThoseThatAreAsFast) {
   SearchProblem problem = Problem(1, 4);
   Machine machine;

@@ -345,13 +345,14 @@ bool operator==(const Strategy& a, const Strategy& b) {
                                          b.modules, b.shardings, b.pipeline, b.remat, b.overlap);
 }
 
-std::optional<StrategyProblem> findProblem(const Strategy& strategy) {
+std::optional<StrategyProblem> findProblem(const Strategy& strategy, MemoryFrom memory) {
   if (strategy.hsdp && strategy.zero == 0) {
     return StrategyProblem{
         "hsdp", "needs something that is sharded within its groups: set zero to 1, 2 or 3"};
   }
-  if (strategy.remat == RematPolicy::kAuto && !strategy.memory) {
-    return StrategyProblem{"remat", "auto keeps what fits: give memory, the bytes that a rank has"};
+  if (strategy.remat == RematPolicy::kAuto && !strategy.memory && memory != MemoryFrom::kCluster) {
+    return StrategyProblem{
+        "remat", "auto keeps what fits: give memory, the bytes that a rank has, or a cluster"};
   }
   if (strategy.pipeline) {
     if (std::optional<StrategyProblem> problem = problemOfPipeline(strategy)) return problem;

@@ -149,9 +149,12 @@ struct StrategyProblem {
   std::string key;      // of the file: "hsdp", "modules.vision.mesh", "stages[1].mesh"
   std::string message;  // goes on after the key: "needs .."
 };
+// Who says what memory a rank has, where the strategy does not.
+enum class MemoryFrom { kStrategy, kCluster };
 // None if the strategy is sound. Sizes and counts are at least 1 and at most kMaxRanks, zero is 0
 // to 3, and where stages are named, there are as many names as stages.
-std::optional<StrategyProblem> findProblem(const Strategy& strategy);
+std::optional<StrategyProblem> findProblem(const Strategy& strategy,
+                                           MemoryFrom memory = MemoryFrom::kStrategy);
 
 // The module of a parameter, and what overrules its sharding; null: none.
 const Strategy::Module* moduleOf(const Strategy& strategy, const std::string& parameter);

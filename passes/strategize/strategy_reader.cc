@@ -20,7 +20,7 @@ class StrategyReader {
     strategy_.text = text;
   }
 
-  absl::StatusOr<Strategy> read() {
+  absl::StatusOr<Strategy> read(MemoryFrom memory) {
     if (document_.ok() && !document_.root().IsMap()) {
       document_.fail(document_.root().Mark(),
                      "a strategy must be a mapping of keys to values, e.g. `mesh: {dp: 2, tp: 2}`");
@@ -47,7 +47,7 @@ class StrategyReader {
     if (root.has("modules")) readModules(root.node("modules"));
     if (root.has("shardings")) readShardings(root.node("shardings"));
     if (!document_.ok()) return document_.status();
-    if (std::optional<StrategyProblem> problem = findProblem(strategy_)) {
+    if (std::optional<StrategyProblem> problem = findProblem(strategy_, memory)) {
       document_.fail(places_.at(problem->key).Mark(), "'" + problem->key + "' " + problem->message);
       return document_.status();
     }
@@ -266,14 +266,15 @@ class StrategyReader {
 
 }  // namespace
 
-absl::StatusOr<Strategy> parseStrategy(const std::string& text, const std::string& name) {
-  return StrategyReader(text, name).read();
+absl::StatusOr<Strategy> parseStrategy(const std::string& text, const std::string& name,
+                                       MemoryFrom memory) {
+  return StrategyReader(text, name).read(memory);
 }
 
-absl::StatusOr<Strategy> readStrategy(const std::string& path) {
+absl::StatusOr<Strategy> readStrategy(const std::string& path, MemoryFrom memory) {
   absl::StatusOr<std::string> text = readYamlText(path, "strategy");
   if (!text.ok()) return text.status();
-  return parseStrategy(*text, path);
+  return parseStrategy(*text, path, memory);
 }
 
 }  // namespace oriel

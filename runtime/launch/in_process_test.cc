@@ -52,6 +52,9 @@ TEST(CheckWorldTest, SaysWhatToDo) {
   plan::Plan plan;
   plan.set_world_size(4);
   ORIEL_EXPECT_OK(CheckWorld(plan, "p.oplan", 4, "-n 4"));
+  EXPECT_THAT(CheckWorld(plan, "p.oplan", 2, "WORLD_SIZE"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("start 4 with WORLD_SIZE=4, or compile")));
   EXPECT_THAT(CheckWorld(plan, "p.oplan", 2, "-n 2"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("p.oplan is for 4 ranks, but -n 2 asks for 2"),

@@ -14,6 +14,7 @@
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/link_delay.h"
+#include "runtime/comm/tcp/environment.h"
 #include "runtime/exec/executor.h"
 #include "runtime/launch/check_kernels.h"
 #include "runtime/launch/device.h"
@@ -361,9 +362,12 @@ absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t
                         const std::string& how) {
   const int64_t world = plan.world_size();
   if (ranks == world) return absl::OkStatus();
+  const std::string remedy = how == kWorldSizeVariable
+                                 ? absl::StrCat("start ", world, " with ", how, "=", world)
+                                 : absl::StrCat("use -n ", world);
   return absl::InvalidArgumentError(absl::StrCat(
       path, " is for ", world, world == 1 ? " rank" : " ranks", ", but ", how, " asks for ", ranks,
-      "; use -n ", world, ", or compile the model for this many: oriel compile --world ", ranks,
+      "; ", remedy, ", or compile the model for this many: oriel compile --world ", ranks,
       " (or another --mesh)"));
 }
 

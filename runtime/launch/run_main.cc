@@ -95,6 +95,10 @@ int RunMain(int argc, const char* const* argv) {
         absl::StrCat("mpirun has started ", *mpi_world, " processes, but --comm ", options.comm,
                      " starts all ranks; leave out one of the two")));
   }
+  if (options.comm.empty()) {
+    absl::Status whole = CheckNoPartOfLaunchEnvironment(EnvironmentVariable);
+    if (!whole.ok()) return Fail(whole);
+  }
   // Also before mpirun: a mistake is told once, and at once.
   absl::StatusOr<Job> job = PrepareJob(options);
   if (!job.ok()) return Fail(job.status());

@@ -39,7 +39,7 @@ int RunTcpRank(const RunOptions& options) {
   int64_t rank = environment->rank;
   RankProcess process;
   process.world = world->get();
-  process.starter = "WORLD_SIZE";
+  process.starter = kWorldSizeVariable;
   process.local_ranks = environment->local_world_size;
   process.local_rank = environment->local_rank;
   process.on_rank = [&](int64_t of_plan) {

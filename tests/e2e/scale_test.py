@@ -125,6 +125,30 @@ class DeepModelTest(OrielTestCase):
             self.compile_deep(model, "--mesh", mesh)
 
 
+class DataParallelWorkTest(OrielTestCase):
+    """A rank's work and memory are those of its own samples, however many ranks have others."""
+
+    def simulate(self, model: str, ranks: int) -> dict:
+        folder = SOURCE / "models" / model
+        recipe = self.folder / f"{model}_{ranks}.yaml"
+        text = (folder / "recipe.yaml").read_text()
+        batch = next(line for line in text.splitlines() if line.startswith("batch:"))
+        recipe.write_text(text.replace(batch, f"batch: {{global: {2 * ranks}, micro: 2}}"))
+        result = self.run_ok("oriel", "simulate", folder / "model.onnx", "--recipe", recipe, "--mesh", f"dp={ranks}",
+                             "--cluster", f"h100:{max(1, ranks // 8)}", "--remat", "none", "--json")
+        (stage,) = json.loads(result.stdout)["stages"]
+        return stage
+
+    def test_same_for_2_and_256_ranks(self):
+        # Embeddings of positions and tables of angles are the same for all images, as `qwen_vl_tiny` has them.
+        for model in ("llava_tiny", "qwen_vl_tiny", "llava_deep"):
+            with self.subTest(model):
+                few, many = self.simulate(model, 2), self.simulate(model, 256)
+                numpy.testing.assert_allclose(many["busy"], few["busy"], rtol=0.02)
+                for part in ("temporaries", "stash"):
+                    numpy.testing.assert_allclose(many["memory"][part], few["memory"][part], rtol=0.05)
+
+
 class PlanSizeTest(OrielTestCase):
     def compile_llama(self, dp: int, fsdp: int, tp: int):
         """Llama 2 7B with ZeRO-3 and sequence parallelism, two microbatches a step."""

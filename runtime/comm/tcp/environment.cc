@@ -46,7 +46,20 @@ absl::Status Contradiction(const char* name, int64_t value, const char* other,
 const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
 
 bool HasLaunchEnvironment(const GetVariable& get) {
-  return IsSet(get("RANK")) && IsSet(get("WORLD_SIZE"));
+  return IsSet(get("RANK")) && IsSet(get(kWorldSizeVariable));
+}
+
+absl::Status CheckNoPartOfLaunchEnvironment(const GetVariable& get) {
+  const bool has_rank = IsSet(get("RANK")), has_size = IsSet(get(kWorldSizeVariable));
+  if (has_rank == has_size || (has_size && std::string(get(kWorldSizeVariable)) == "1")) {
+    return absl::OkStatus();
+  }
+  const char* set = has_rank ? "RANK" : kWorldSizeVariable;
+  const char* missing = has_rank ? kWorldSizeVariable : "RANK";
+  return absl::InvalidArgumentError(absl::StrCat(
+      set, "=", get(set), " is set and ", missing, " is not: each process would train with all ",
+      "ranks by itself. Set ", missing, " too if it is one rank of several; else unset ", set,
+      ", or give --comm in_process or processes"));
 }
 
 absl::StatusOr<LaunchEnvironment> ReadLaunchEnvironment(const GetVariable& get) {

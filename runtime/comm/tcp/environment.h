@@ -37,8 +37,14 @@ struct LaunchEnvironment {
 // The value of a variable, or null.
 using GetVariable = std::function<const char*(const char*)>;
 
+// How many ranks a job has.
+inline constexpr char kWorldSizeVariable[] = "WORLD_SIZE";
+
 // Whether something has started this process as a rank: RANK and WORLD_SIZE are there.
 bool HasLaunchEnvironment(const GetVariable& get);
+// InvalidArgument where one of them is there alone, but for a job of one rank: each process would
+// take the whole job for its own.
+absl::Status CheckNoPartOfLaunchEnvironment(const GetVariable& get);
 // InvalidArgument names every variable that is missing, or the one that makes no sense.
 absl::StatusOr<LaunchEnvironment> ReadLaunchEnvironment(const GetVariable& get);
 // Of this process.

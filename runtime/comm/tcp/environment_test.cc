@@ -78,6 +78,20 @@ TEST(LaunchEnvironment, NamesAllThatIsMissing) {
                        HasSubstr("MASTER_ADDR, MASTER_PORT, WORLD_SIZE are not set; torchrun")));
 }
 
+// Each process would run the whole job, and all of them write the same files.
+TEST(LaunchEnvironment, IsWholeOrNotThere) {
+  auto check = [](const Variables& variables) {
+    return CheckNoPartOfLaunchEnvironment(In(variables));
+  };
+  ORIEL_EXPECT_OK(check({}));
+  ORIEL_EXPECT_OK(check(Torchrun()));
+  ORIEL_EXPECT_OK(check({{"WORLD_SIZE", "1"}}));
+  EXPECT_THAT(std::string(check({{"WORLD_SIZE", "4"}}).message()),
+              HasSubstr("WORLD_SIZE=4 is set and RANK is not"));
+  EXPECT_THAT(std::string(check({{"RANK", "0"}}).message()),
+              HasSubstr("RANK=0 is set and WORLD_SIZE is not"));
+}
+
 TEST(LaunchEnvironment, RefusesWhatMakesNoSense) {
   const auto refused = [](const char* name, const char* value, const char* why) {
     Variables variables = Torchrun();
