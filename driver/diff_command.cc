@@ -58,8 +58,8 @@ absl::StatusOr<plan::Plan> soundPlan(const std::string& path) {
 absl::StatusOr<Comparison> compare(const Arguments& arguments) {
   ORIEL_RETURN_IF_ERROR(checkFiles(arguments));
   if (isStrategy(arguments.a)) {
-    ORIEL_ASSIGN_OR_RETURN(const Strategy a, readStrategy(arguments.a));
-    ORIEL_ASSIGN_OR_RETURN(const Strategy b, readStrategy(arguments.b));
+    ORIEL_ASSIGN_OR_RETURN(const Strategy a, readStrategy(arguments.a, MemoryFrom::kCluster));
+    ORIEL_ASSIGN_OR_RETURN(const Strategy b, readStrategy(arguments.b, MemoryFrom::kCluster));
     return compareStrategies(a, arguments.a, b, arguments.b);
   }
   ORIEL_ASSIGN_OR_RETURN(const plan::Plan a, soundPlan(arguments.a));

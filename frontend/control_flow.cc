@@ -76,7 +76,7 @@ FailureOr<int64_t> ControlFlow::knownNumber(Value value, StringRef name, StringR
     return error() << does << " \"" << name << "\", which is " << type << " but must be "
                    << (isBool ? "a boolean" : "an integer");
   }
-  const std::optional<Ints> known = type ? constantIntsOf(value) : std::nullopt;
+  const std::optional<Ints> known = type ? computedIntsOf(value) : std::nullopt;
   if (!known || known->size() != 1) {
     auto diagnostic = error();
     diagnostic << does << " \"" << name

@@ -131,7 +131,7 @@ FailureOr<Ints> NodeImporter::constantInts(unsigned index) const {
   if (!value) {
     return failure();
   }
-  if (auto ints = constantIntsOf(value)) {
+  if (auto ints = computedIntsOf(value)) {
     return *ints;
   }
   error() << "operand " << index << " (\"" << node_.input(index)

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/oriel/folding.h"
 #include "ir/oriel/inference.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
@@ -149,12 +150,36 @@ int64_t toInt(mlir::Type elementType, const llvm::APInt& element) {
   return isSigned ? element.getSExtValue() : static_cast<int64_t>(element.getZExtValue());
 }
 
-}  // namespace
+// What the value is, if it is made of constants by no more than so many ops. They may be there only
+// because positions of many samples are not folded.
+mlir::Attribute constantOf(Value value, int& opsLeft) {
+  mlir::Attribute constant;
+  if (mlir::matchPattern(value, mlir::m_Constant(&constant))) return constant;
+  mlir::Operation* op = value.getDefiningOp();
+  if (!op || op->getNumResults() != 1 || opsLeft-- <= 0) return {};
+  llvm::SmallVector<mlir::Attribute> operands;
+  for (Value operand : op->getOperands()) {
+    mlir::DenseElementsAttr constant = ir::denseConstant(constantOf(operand, opsLeft));
+    if (!constant) return {};
+    // As large as the result: so many elements are folded.
+    auto type = llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+    const bool isRepeated = op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op);
+    operands.push_back(
+        isRepeated ? ir::foldBroadcast(constant, type.clone(constant.getElementType())) : constant);
+    if (!operands.back()) return {};
+  }
+  if (llvm::isa<ir::BroadcastOp>(op)) return operands[0];
+  llvm::SmallVector<mlir::OpFoldResult> results;
+  if (failed(op->fold(operands, results)) || results.size() != 1) return {};
+  if (auto other = llvm::dyn_cast<Value>(results[0])) {
+    return other == value ? mlir::Attribute() : constantOf(other, opsLeft);
+  }
+  return llvm::cast<mlir::Attribute>(results[0]);
+}
 
-std::optional<Ints> constantIntsOf(Value value) {
-  DenseElementsAttr elements;
-  if (!mlir::matchPattern(value, mlir::m_Constant(&elements)) ||
-      !elements.getElementType().isIntOrIndex() || elements.getNumElements() > kMaxEnumerated) {
+std::optional<Ints> intsOf(DenseElementsAttr elements) {
+  if (!elements || !elements.getElementType().isIntOrIndex() ||
+      elements.getNumElements() > kMaxEnumerated) {
     return std::nullopt;
   }
   if (elements.getElementType().isSignlessInteger(64)) {
@@ -167,6 +192,20 @@ std::optional<Ints> constantIntsOf(Value value) {
     ints.push_back(toInt(elements.getElementType(), element));
   }
   return ints;
+}
+
+}  // namespace
+
+std::optional<Ints> constantIntsOf(Value value) {
+  DenseElementsAttr elements;
+  mlir::matchPattern(value, mlir::m_Constant(&elements));
+  return intsOf(elements);
+}
+
+std::optional<Ints> computedIntsOf(Value value) {
+  constexpr int kMaxOps = 64;
+  int opsLeft = kMaxOps;
+  return intsOf(ir::denseConstant(constantOf(value, opsLeft)));
 }
 
 std::optional<double> constantScalarOf(Value value) {

@@ -112,6 +112,9 @@ using ir::tensorType;
 // The elements of an integer or boolean value that is a constant of at most kMaxEnumerated
 // elements.
 std::optional<Ints> constantIntsOf(mlir::Value value);
+// The same where they have to be known: also those of a value that is made of constants, but so
+// large that it is not folded. That takes time.
+std::optional<Ints> computedIntsOf(mlir::Value value);
 // The one element of a float or integer constant whose elements are all equal.
 std::optional<double> constantScalarOf(mlir::Value value);
 

@@ -153,7 +153,16 @@ TEST(Scatter, WholeSlabs) {
             "slice concat");
 }
 
-// Gates of experts: no place has two updates, and what the data are elsewhere is known.
+// Positions of so many rows are not folded where nothing asks for them.
+TEST(Indexing, ManyRepeatedPositions) {
+  EXPECT_EQ(
+      valueOf("s = Constant<value_ints = [1500]>()\n o = ConstantOfShape<value = int64[1] {1}>(s)\n"
+              "c = CumSum(o, zero)\n r = Unsqueeze(c, zero)\n q = Unsqueeze(c, one)\n"
+              "t = Concat<axis = 0>(s, s)\n a = Expand(r, t)\n b = Expand(q, t)\n"
+              "l = Less(a, b)\n p = NonZero(l)\n y = Shape(p)"),
+      "dense<[2, 1124250]> : tensor<2xi64>");
+}
+
 // One index for each element of a row, more than could be enumerated.
 TEST(Scatter, RowOfManyElements) {
   const std::string ir = irOfBody("float[3, 8388608, 9] x, float[1, 8388608, 9] u",
@@ -163,6 +172,7 @@ TEST(Scatter, RowOfManyElements) {
   EXPECT_THAT(ir, HasSubstr("(tensor<2x8388608x9xf32>, tensor<1x8388608x9xf32>)"));
 }
 
+// Gates of experts: no place has two updates, and what the data are elsewhere is known.
 TEST(Scatter, PlacesOfTheLargest) {
   const std::string body =
       "k = Constant<value_ints = [2]>()\n s = Constant<value_ints = [3, 5]>()\n"

@@ -194,7 +194,7 @@ LogicalResult importNonZero(NodeImporter& n) {
   if (!input) {
     return failure();
   }
-  auto ints = constantIntsOf(isNotZero(n, input));
+  auto ints = computedIntsOf(isNotZero(n, input));
   if (!ints) {
     return n.error() << "the shape of its result depends on the data, and Oriel's programs have "
                         "static shapes; only a masked scatter (x[mask] = source, "

@@ -128,15 +128,19 @@ bool isUniform(mlir::Attribute operand, double value) {
   });
 }
 
-bool mayRepeatTo(RankedTensorType type, llvm::ArrayRef<DenseElementsAttr> operands) {
-  bool uniform = true, repeats = true;
+bool mayFoldTo(RankedTensorType type, llvm::ArrayRef<DenseElementsAttr> operands) {
+  const bool uniform =
+      llvm::all_of(operands, [](DenseElementsAttr operand) { return operand.isSplat(); });
+  if (uniform || !mayFoldTo(type, /*uniform=*/false)) return uniform;
   const int64_t count = elementCount(type.getShape());
-  for (DenseElementsAttr operand : operands) {
-    uniform = uniform && operand.isSplat();
-    repeats = repeats && (operand.isSplat() || operand.getNumElements() < count);
+  // A mask, or what one is made of: of queries and keys, the same for all samples.
+  const bool isOneMatrix = type.getRank() >= 2 && elementCount(type.getShape().drop_back(2)) == 1;
+  if (count <= kMaxRepeatedIntegers || isOneMatrix || type.getElementType().isInteger(1)) {
+    return true;
   }
-  if (!mayFoldTo(type, uniform)) return false;
-  return uniform || !repeats || count <= kMaxRepeatedIntegers;
+  return llvm::any_of(operands, [&](DenseElementsAttr operand) {
+    return !operand.isSplat() && operand.getNumElements() == count;
+  });
 }
 
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape) {
@@ -160,9 +164,15 @@ llvm::SmallVector<int64_t> broadcastStrides(llvm::ArrayRef<int64_t> from,
   return strides;
 }
 
+mlir::Attribute foldBroadcast(DenseElementsAttr source, RankedTensorType type) {
+  if (!source) return {};
+  return foldStrided(source, type, 0,
+                     broadcastStrides(source.getType().getShape(), type.getShape()));
+}
+
 mlir::Attribute foldStrided(DenseElementsAttr source, RankedTensorType type, int64_t base,
                             llvm::ArrayRef<int64_t> strides) {
-  if (!source || !mayRepeatTo(type, source)) return {};
+  if (!source || !mayFoldTo(type, source.isSplat())) return {};
   return visitElementType(source.getElementType(), [&](auto zero) -> mlir::Attribute {
     using T = decltype(zero);
     Elements<T> elements = readElements<T>(source);

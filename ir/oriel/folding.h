@@ -26,11 +26,12 @@ namespace oriel::ir {
 // A fold never makes a constant with more elements than this, unless all of them are equal:
 // it would only move work from the run to the plan's size.
 inline constexpr int64_t kMaxFoldedElements = int64_t{1} << 16;
-// Integers and booleans are mostly positions and masks, that raise makes a structure of: those of
-// 4,096 queries and as many keys, and, where elements of operands repeat, those of 256 samples of
-// 4,096 positions. What more samples have in common is told without their elements
-// (passes/raise/affine_index.h).
+// Integers and booleans are mostly positions and masks, that raise makes a structure of: up to
+// those of 4,096 queries and as many keys.
 inline constexpr int64_t kMaxFoldedIntegers = int64_t{1} << 24;
+// What is broadcast, computed of operands that repeat each other, or summed up of one number, and
+// is no mask, is mostly the positions of each sample: 256 with 4,096 of them. What more samples
+// have in common is told without their elements (passes/raise/affine_index.h).
 inline constexpr int64_t kMaxRepeatedIntegers = int64_t{1} << 20;
 
 // Whether a fold may make this constant.
@@ -40,8 +41,8 @@ inline bool mayFoldTo(mlir::RankedTensorType type, bool uniform) {
   return uniform || elementCount(type.getShape()) <= most;
 }
 
-// The same of a constant that has the operands' elements, each perhaps many times.
-bool mayRepeatTo(mlir::RankedTensorType type, llvm::ArrayRef<mlir::DenseElementsAttr> operands);
+// The same, of an op on operands that broadcast to the type.
+bool mayFoldTo(mlir::RankedTensorType type, llvm::ArrayRef<mlir::DenseElementsAttr> operands);
 
 // The elements of a constant in row-major order; a splat keeps one.
 template <typename T>
@@ -119,6 +120,9 @@ bool walkStrided(llvm::ArrayRef<int64_t> shape,
   }
 }
 
+// The constant as it is broadcast to the type, of any size that a fold may make.
+mlir::Attribute foldBroadcast(mlir::DenseElementsAttr source, mlir::RankedTensorType type);
+
 // The constant whose element at an index is source[base + Σ index[d] strides[d]]. Null if
 // `source` is null or the result too large.
 mlir::Attribute foldStrided(mlir::DenseElementsAttr source, mlir::RankedTensorType type,
@@ -144,8 +148,9 @@ mlir::OpFoldResult foldBinary(mlir::Attribute lhs, mlir::Attribute rhs, mlir::Ra
                               Fn fn) {
   mlir::DenseElementsAttr left = denseConstant(lhs);
   mlir::DenseElementsAttr right = denseConstant(rhs);
-  if (!left || !right || !mayRepeatTo(type, {left, right})) return {};
-  bool splat = left.isSplat() && right.isSplat();
+  if (!left || !right) return {};
+  if (!mayFoldTo(type, {left, right})) return {};
+  const bool splat = left.isSplat() && right.isSplat();
   return visitElementType(left.getElementType(), [&](auto zero) -> mlir::OpFoldResult {
     using T = decltype(zero);
     using R = std::conditional_t<std::is_same_v<decltype(fn(zero, zero)), bool>, int64_t, T>;

@@ -103,20 +103,20 @@ TEST_F(FoldingTest, OnlyUniformResultsMayBeLarge) {
   EXPECT_FALSE(mayFoldTo(large, /*uniform=*/false));
 }
 
-TEST_F(FoldingTest, OperandsRepeatLessOftenThanTheyAreKept) {
-  auto type = RankedTensorType::get({kMaxRepeatedIntegers / 2, 4}, builder_.getI1Type());
-  auto column = mlir::DenseElementsAttr::get(type.clone({1, 4}), {true, false, false, true});
-  auto all = mlir::DenseElementsAttr::get(type, true);
-  EXPECT_FALSE(mayRepeatTo(type, column));
-  EXPECT_FALSE(mayRepeatTo(type, {column, all}));
-  EXPECT_TRUE(mayRepeatTo(type, all));
-  EXPECT_TRUE(mayRepeatTo(type.clone({kMaxRepeatedIntegers / 4, 4}), column));
-  // An operand that is as large: three of four elements false.
-  std::vector<bool> flags(2 * kMaxRepeatedIntegers);
-  for (size_t i = 0; i < flags.size(); i += 4) flags[i] = true;
-  auto table =
-      mlir::DenseElementsAttr::get(type, llvm::SmallVector<bool>(flags.begin(), flags.end()));
-  EXPECT_TRUE(mayRepeatTo(type, {column, table}));
+TEST_F(FoldingTest, WhatIsNoMaskRepeatsLess) {
+  auto type = RankedTensorType::get({kMaxRepeatedIntegers / 2, 1, 4}, builder_.getI64Type());
+  const auto row =
+      mlir::DenseElementsAttr::get(type.clone({1, 4}), llvm::ArrayRef<int64_t>{1, 2, 3, 4});
+  const auto all = mlir::DenseElementsAttr::get(type, int64_t{1});
+  EXPECT_FALSE(mayFoldTo(type, {row, all}));
+  EXPECT_TRUE(mayFoldTo(type, {all, all}));
+  EXPECT_TRUE(mayFoldTo(type.clone(builder_.getI1Type()), {row, all}));
+  EXPECT_TRUE(mayFoldTo(type.clone({kMaxRepeatedIntegers / 4, 1, 4}), {row, all}));
+  EXPECT_TRUE(mayFoldTo(type.clone({1, kMaxRepeatedIntegers / 2, 4}), {row, all}));
+  std::vector<int64_t> elements(2 * kMaxRepeatedIntegers);
+  elements[1] = 1;
+  const auto table = mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(elements));
+  EXPECT_TRUE(mayFoldTo(type, {row, table}));
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ OpFoldResult CumsumOp::fold(FoldAdaptor adaptor) {
   if (isUniform(input, 0)) return input;
   if (!input || !mayFoldTo(getType(), false)) return {};
   llvm::ArrayRef<int64_t> shape = getType().getShape();
+  if (input.isSplat() && elementCount(shape) > kMaxRepeatedIntegers) return {};
   if (getDim() < 0 || getDim() >= getType().getRank()) return {};  // not verified yet
   if (elementCount(shape) == 0) return emptyElements(getType());
   int64_t length = shape[getDim()];

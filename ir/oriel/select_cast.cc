@@ -41,10 +41,9 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
   auto condition = denseConstant(adaptor.getCondition());
   auto onTrue = denseConstant(adaptor.getOnTrue());
   auto onFalse = denseConstant(adaptor.getOnFalse());
-  if (!condition || !onTrue || !onFalse || !mayRepeatTo(getType(), {condition, onTrue, onFalse})) {
-    return {};
-  }
-  bool splat = condition.isSplat() && onTrue.isSplat() && onFalse.isSplat();
+  if (!condition || !onTrue || !onFalse) return {};
+  if (!mayFoldTo(getType(), {condition, onTrue, onFalse})) return {};
+  const bool splat = condition.isSplat() && onTrue.isSplat() && onFalse.isSplat();
   llvm::ArrayRef<int64_t> shape = getType().getShape();
   return visitElementType(onTrue.getElementType(), [&](auto zero) -> OpFoldResult {
     using T = decltype(zero);

@@ -37,10 +37,7 @@ LogicalResult IotaOp::verify() {
 OpFoldResult IotaOp::fold(FoldAdaptor) {
   auto type = getType();
   // `fold` may meet an op before the verifier does.
-  if (!mayFoldTo(type, false) || elementCount(type.getShape()) > kMaxRepeatedIntegers ||
-      getDim() < 0 || getDim() >= type.getRank()) {
-    return {};
-  }
+  if (!mayFoldTo(type, false) || getDim() < 0 || getDim() >= type.getRank()) return {};
   llvm::SmallVector<int64_t> strides(type.getRank(), 0);
   strides[getDim()] = 1;
   return visitElementType(type.getElementType(), [&](auto zero) -> OpFoldResult {
@@ -138,8 +135,11 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
     return getResult();
   }
   if (!broadcastsTo(shapeOf(getInput()), getType().getShape())) return {};
-  return foldStrided(denseConstant(adaptor.getInput()), getType(), 0,
-                     broadcastStrides(shapeOf(getInput()), getType().getShape()));
+  auto input = denseConstant(adaptor.getInput());
+  if (input && !input.isSplat() && elementCount(getType().getShape()) > kMaxRepeatedIntegers) {
+    return {};
+  }
+  return foldBroadcast(input, getType());
 }
 
 // ---- slice, pad, concat ----

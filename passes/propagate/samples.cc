@@ -36,6 +36,17 @@ int sampleFactor(const ir::ShardingRule& rule, mlir::ValueRange values,
   return -1;
 }
 
+// Whether all ops take the value's samples one by one: else ranks would have to exchange what each
+// has at hand.
+bool isTakenBySample(Value value, int64_t dim) {
+  return llvm::all_of(value.getUses(), [&](mlir::OpOperand& use) {
+    if (use.getOwner()->hasTrait<mlir::OpTrait::IsTerminator>()) return true;
+    const ir::ShardingRule rule = ruleOf(use.getOwner());
+    const int factor = outermost(rule.operands[use.getOperandNumber()], dim);
+    return factor >= 0 && rule.factors[factor].kind == ir::FactorKind::kParallel;
+  });
+}
+
 }  // namespace
 
 DimOfValue findSamplesOfNone(mlir::func::FuncOp segment,
@@ -62,6 +73,10 @@ DimOfValue findSamplesOfNone(mlir::func::FuncOp segment,
   }
   // From what is taken beside samples back to what it is made of.
   for (Operation& op : llvm::reverse(block.without_terminator())) {
+    for (Value result : op.getResults()) {
+      auto dim = ofNone.find(result);
+      if (dim != ofNone.end() && !isTakenBySample(result, dim->second)) ofNone.erase(dim);
+    }
     auto isKnown = [&](Value value) { return ofSamples.contains(value) || ofNone.contains(value); };
     if (llvm::all_of(op.getOperands(), isKnown) ||
         (llvm::none_of(op.getOperands(), isKnown) && llvm::none_of(op.getResults(), isKnown))) {

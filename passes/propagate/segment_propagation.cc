@@ -75,7 +75,7 @@ FailureOr<bool> SegmentPropagation::advance() {
     hints_ = *std::move(hints);
     if (!ir::isUpdate(segment_)) {
       samplesOfNone_ =
-          findSamplesOfNone(segment_, [this](Value value) { return samplesOf(value); });
+          findSamplesOfNone(segment_, [this](Value value) { return sampleDimOf(value); });
     }
     next_ = &block.front();
   }
@@ -364,7 +364,7 @@ SplitProblem SegmentPropagation::problemOf(Operation* op, int module) {
 }
 
 // The dimension of samples of what no op of the segment makes.
-std::optional<int64_t> SegmentPropagation::samplesOf(Value value) const {
+std::optional<int64_t> SegmentPropagation::sampleDimOf(Value value) const {
   if (value.getDefiningOp()) {
     llvm::ArrayRef<int64_t> shape = ir::shapeOf(value);
     const bool hasRows = !shape.empty() && shape[0] % program_.samples == 0;

@@ -73,7 +73,7 @@ class SegmentPropagation {
   int moduleOf(mlir::Operation* op) const;
   void noteExchange(mlir::Operation* op, mlir::Value operand, const Sharding& taken);
   SplitProblem problemOf(mlir::Operation* op, int module);
-  std::optional<int64_t> samplesOf(mlir::Value value) const;
+  std::optional<int64_t> sampleDimOf(mlir::Value value) const;
   std::optional<Sharding> withSamples(mlir::OpResult result, std::optional<Sharding> positions,
                                       const ModuleAxes& axes) const;
   bool isKeptSum(mlir::Value operand) const;

@@ -138,18 +138,32 @@ std::optional<AffineIndex> scaled(std::optional<AffineIndex> index, int64_t fact
   return index;
 }
 
+bool isNumber(const AffineIndex& index) {
+  return llvm::all_of(index.coefficients, [](int64_t c) { return c == 0; });
+}
+
 // A product with a number.
 std::optional<AffineIndex> ofProduct(ir::MulOp op, size_t rank, int depth) {
   std::optional<AffineIndex> lhs = match(op.getLhs(), depth), rhs = match(op.getRhs(), depth);
   if (!lhs || !rhs) return std::nullopt;
-  auto isNumber = [](const AffineIndex& index) {
-    return llvm::all_of(index.coefficients, [](int64_t c) { return c == 0; });
-  };
   if (isNumber(*lhs)) std::swap(lhs, rhs);
   if (!isNumber(*rhs)) return std::nullopt;
   std::optional<AffineIndex> product = scaled(lhs, rhs->constant);
   broadcastTo(*product, rank);
   return product;
+}
+
+// Sums of one number.
+std::optional<AffineIndex> ofCumsum(ir::CumsumOp op, int depth) {
+  std::optional<AffineIndex> index = match(op.getInput(), depth);
+  if (!index || !isNumber(*index)) return std::nullopt;
+  const auto dim = static_cast<int64_t>(op.getDim());
+  const int64_t number = index->constant, size = op.getType().getDimSize(dim);
+  if (size >= boundOf(elementOf(op))) return std::nullopt;
+  if (size > 1) index->coefficients[dim] = op.getReverse() ? -number : number;
+  const int64_t summands = (op.getReverse() ? size : 1) - (op.getExclusive() ? 1 : 0);
+  index->constant = number * summands;  // of the first element
+  return index;
 }
 
 // A reshape that only adds or drops dimensions of size 1.
@@ -228,9 +242,7 @@ std::optional<AffineIndex> ofGather(ir::GatherOp op, int depth) {
     }
     if (last >= size) return std::nullopt;
   }
-  if (rest != 0 || llvm::any_of(at->coefficients, [](int64_t c) { return c != 0; })) {
-    return std::nullopt;
-  }
+  if (rest != 0 || !isNumber(*at)) return std::nullopt;
   return index;
 }
 
@@ -242,6 +254,7 @@ std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
   }
   if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) return ofReshape(reshape, depth);
   if (auto concat = llvm::dyn_cast<ir::ConcatOp>(op)) return ofConcat(concat, depth);
+  if (auto cumsum = llvm::dyn_cast<ir::CumsumOp>(op)) return ofCumsum(cumsum, depth);
   if (auto gather = llvm::dyn_cast<ir::GatherOp>(op)) return ofGather(gather, depth);
   if (auto broadcast = llvm::dyn_cast<ir::BroadcastOp>(op)) {
     std::optional<AffineIndex> index = match(broadcast.getInput(), depth);

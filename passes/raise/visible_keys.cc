@@ -137,8 +137,13 @@ bool VisibleKeys::addTable(mlir::DenseElementsAttr table, bool keepsWhereTrue) {
   return true;
 }
 
-// A comparison of positions.
+// A comparison of positions. What is in front of queries and keys does not matter to it.
 bool VisibleKeys::addComparison(Value value, bool keepsWhereTrue) {
+  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
+    const llvm::ArrayRef<int64_t> from = shapeOf(reshape.getInput()), to = shapeOf(value);
+    if (from.size() < 2 || to.size() < 2 || from.take_back(2) != to.take_back(2)) break;
+    value = reshape.getInput();
+  }
   mlir::Operation* op = value.getDefiningOp();
   if (!op || op->getNumOperands() != 2) return false;
   bool less = llvm::isa<ir::LessOp>(op), lessEqual = llvm::isa<ir::LessEqualOp>(op);

@@ -101,6 +101,7 @@ class Searcher {
       climb();
       lookAround();
     }
+    result_.isWhole = result_.isWhole && !isTimeUp_;
     return std::move(result_);
   }
 

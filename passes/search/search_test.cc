@@ -493,6 +493,8 @@ TEST(SearchTest, EndsWithWhatFitsWhenTheTimeIsUp) {
   EXPECT_TRUE(ended->found());
   EXPECT_GT(asked, 0);
   EXPECT_LT(ended->simulated, whole->simulated);
+  EXPECT_TRUE(whole->isWhole);
+  EXPECT_FALSE(ended->isWhole);
   EXPECT_GE(ended->tried.front().evaluation.seconds, whole->tried.front().evaluation.seconds);
 }
 

@@ -208,8 +208,9 @@ llvm::DenseMap<Value, PositionsOfValue> positionsBehind(mlir::func::FuncOp forwa
       if (factors.empty()) continue;
       auto hasPositions = [&](const FactorList& own) {
         const llvm::ArrayRef<int> all(own);
-        const bool isBehindSamples =
-            !own.empty() && rule.factors[own.front()].size == dataRanks && dataRanks > 1;
+        const bool isBehindSamples = dataRanks > 1 && !own.empty() && operandDim > 0 &&
+                                     rule.factors[own.front()].size == dataRanks &&
+                                     llvm::is_contained(rule.operands[i][0], own.front());
         return own == factors || (isBehindSamples && all.drop_front() == llvm::ArrayRef(factors));
       };
       for (auto [result, own] : llvm::zip_equal(op.getResults(), rule.results)) {

@@ -57,8 +57,8 @@ struct PositionsOfValue {
   int64_t dim = 0;
   int64_t count = 0;  // of a sample
 };
-// The same of all ops of a forward that are cut with them: those that are computed of what has
-// positions, too, such as keys and values. Rows of samples and positions are cut by positions where
+// The positions of all ops of a forward that are cut with those: of what is computed of them, too,
+// such as keys and values. Rows of samples and positions are cut by positions where
 // each of `dataRanks` ranks has one sample.
 llvm::DenseMap<mlir::Value, PositionsOfValue> positionsBehind(mlir::func::FuncOp forward,
                                                               const Positions& positions,

@@ -127,14 +127,17 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
   RepeatedWork whole;
   RepeatedWork odd;          // that has positions, but a number of them that cp does not divide
   int64_t oddPositions = 0;  // of the largest of these
-  const int64_t dataRanks = grid.meshAxisSize("dp") * grid.meshAxisSize("fsdp");
   for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
     const SegmentValues values = readValues(forward);
-    const auto found = positionsBehind(forward, positions, dataRanks);
+    std::map<int64_t, llvm::DenseMap<mlir::Value, PositionsOfValue>> byDataRanks;
     for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
       const int64_t ranks = ranksWithParameter(grid, &op, "cp", values);
       if (ranks == 1 || ir::workFlops(&op) == 0) continue;
-      const int64_t count = found.lookup(op.getResult(0)).count;
+      const int64_t dataRanks = ranksWithParameter(grid, &op, "dp", values) *
+                                ranksWithParameter(grid, &op, "fsdp", values);
+      auto [found, isNew] = byDataRanks.try_emplace(dataRanks);
+      if (isNew) found->second = positionsBehind(forward, positions, dataRanks);
+      const int64_t count = found->second.lookup(op.getResult(0)).count;
       whole.add(&op, ranks, count > 0 && count % ranks == 0);
       odd.add(&op, ranks, count % ranks == 0);
       if (odd.largest() == &op) oddPositions = count;

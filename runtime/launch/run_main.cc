@@ -85,7 +85,7 @@ int RunMain(int argc, const char* const* argv) {
   if (by_launcher || options.comm == "tcp" || tcp_is_default) return RunTcpRank(options);
   const bool starts_all = options.comm == "in_process" || options.comm == "processes";
   if (mpi_world && !starts_all) return RunMpiRank(options);
-  if (starts_all && is_rank && std::string(EnvironmentVariable("WORLD_SIZE")) != "1") {
+  if (starts_all && is_rank && std::string(EnvironmentVariable(kWorldSizeVariable)) != "1") {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
         "RANK and WORLD_SIZE are set: this process is one rank of several, but --comm ",
         options.comm, " starts all ranks; leave out one of the two")));
@@ -95,13 +95,13 @@ int RunMain(int argc, const char* const* argv) {
         absl::StrCat("mpirun has started ", *mpi_world, " processes, but --comm ", options.comm,
                      " starts all ranks; leave out one of the two")));
   }
-  if (options.comm.empty()) {
-    absl::Status whole = CheckNoPartOfLaunchEnvironment(EnvironmentVariable);
-    if (!whole.ok()) return Fail(whole);
-  }
   // Also before mpirun: a mistake is told once, and at once.
   absl::StatusOr<Job> job = PrepareJob(options);
   if (!job.ok()) return Fail(job.status());
+  if (options.comm.empty() && job->plan.world_size() > 1) {
+    absl::Status whole = CheckNoPartOfLaunchEnvironment(EnvironmentVariable);
+    if (!whole.ok()) return Fail(whole);
+  }
   if (options.ranks) {
     absl::Status world =
         CheckWorld(job->plan, options.plan, *options.ranks, absl::StrCat("-n ", *options.ranks));

@@ -70,7 +70,7 @@ class RandomProgram {
     Value x = Any();
     Ints shape = ShapeOf(x);
     const auto rank = static_cast<int64_t>(shape.size());
-    switch (Int(0, 9)) {
+    switch (Int(0, 10)) {
       case 0:
         return Combined<ir::AddOp>(x, Any());
       case 1:
@@ -106,6 +106,12 @@ class RandomProgram {
         return ir::ReshapeOp::create(builder_, loc_, Type(to), x);
       }
       case 8: {
+        if (rank == 0) return {};
+        Value numbers = ir::BroadcastOp::create(builder_, loc_, Type(shape), Number(Int(-1, 2)));
+        return ir::CumsumOp::create(builder_, loc_, numbers, Int(0, rank - 1),
+                                    /*exclusive=*/Int(0, 1) == 1, /*reverse=*/Int(0, 1) == 1);
+      }
+      case 9: {
         Ints to(shape);
         if (Int(0, 1)) to.insert(to.begin(), 2);
         return ir::BroadcastOp::create(builder_, loc_, Type(to), x);

@@ -49,3 +49,21 @@ module @rows_of_a_parameter attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh 
     return %1 : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// A sum over all samples is whole on each rank, as what it is of is: nothing to exchange.
+// CHECK-LABEL: module @summed_over_samples
+// CHECK: oriel.broadcast {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}]>]
+// CHECK: oriel.mul {{.*}}oriel.shardings = [#oriel.sharding<[{a0}, {}]>]
+// CHECK: oriel.reduce_sum {{.*}}oriel.shardings = [#oriel.sharding<[]>]
+module @summed_over_samples attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @forward(%x: tensor<4x2xf32> {oriel.kind = "input", oriel.ref = "x"}) -> (tensor<4x2xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %w = oriel.constant {value = dense<[[1.0, 2.0]]> : tensor<1x2xf32>} : () -> tensor<1x2xf32>
+    %0 = oriel.broadcast %w : (tensor<1x2xf32>) -> tensor<4x2xf32>
+    %1 = oriel.mul %x, %0 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+    %2 = oriel.reduce_sum %0 {dims = array<i64: 0, 1>} : (tensor<4x2xf32>) -> tensor<f32>
+    %3 = oriel.div %1, %2 : (tensor<4x2xf32>, tensor<f32>) -> tensor<4x2xf32>
+    return %3 : tensor<4x2xf32>
+  }
+}

@@ -8,7 +8,8 @@
 // CHECK: return %[[NONE]]
 func.func @consecutive() -> tensor<1025x1024xi64> {
   %one = oriel.constant {value = dense<1> : tensor<i64>} : () -> tensor<i64>
-  %i = oriel.iota {dim = 1 : i64} : () -> tensor<1025x1024xi64>
+  %i_1 = oriel.iota {dim = 1 : i64} : () -> tensor<1x1024xi64>
+  %i = oriel.broadcast %i_1 : (tensor<1x1024xi64>) -> tensor<1025x1024xi64>
   %0 = oriel.slice %i {starts = array<i64: 0, 0>, limits = array<i64: 1025, 1>, strides = array<i64: 1, 1>} : (tensor<1025x1024xi64>) -> tensor<1025x1xi64>
   %1 = oriel.sub %0, %one : (tensor<1025x1xi64>, tensor<i64>) -> tensor<1025x1xi64>
   %2 = oriel.concat %1, %i {dim = 1 : i64} : (tensor<1025x1xi64>, tensor<1025x1024xi64>) -> tensor<1025x1025xi64>
@@ -29,7 +30,8 @@ func.func @consecutive() -> tensor<1025x1024xi64> {
 // CHECK: oriel.equal
 func.func @not_consecutive() -> tensor<1025x1024xi1> {
   %one = oriel.constant {value = dense<1> : tensor<i64>} : () -> tensor<i64>
-  %i = oriel.iota {dim = 1 : i64} : () -> tensor<1025x1024xi64>
+  %i_1 = oriel.iota {dim = 1 : i64} : () -> tensor<1x1024xi64>
+  %i = oriel.broadcast %i_1 : (tensor<1x1024xi64>) -> tensor<1025x1024xi64>
   %1 = oriel.constant {value = dense<7> : tensor<1025x1xi64>} : () -> tensor<1025x1xi64>
   %2 = oriel.concat %1, %i {dim = 1 : i64} : (tensor<1025x1xi64>, tensor<1025x1024xi64>) -> tensor<1025x1025xi64>
   %3 = oriel.slice %2 {starts = array<i64: 0, 0>, limits = array<i64: 1025, 1024>, strides = array<i64: 1, 1>} : (tensor<1025x1025xi64>) -> tensor<1025x1024xi64>
@@ -52,8 +54,10 @@ func.func @not_consecutive() -> tensor<1025x1024xi1> {
 func.func @each_comparison() -> (tensor<3xi1>, tensor<3xi1>, tensor<3xi1>, tensor<3xi1>, tensor<3xi1>, tensor<3xi1>, tensor<3xi1>, tensor<3xi1>) {
   %two = oriel.constant {value = dense<2> : tensor<i64>} : () -> tensor<i64>
   %three = oriel.constant {value = dense<3> : tensor<i64>} : () -> tensor<i64>
-  %all = oriel.iota {dim = 0 : i64} : () -> tensor<1048577xi64>
-  %i = oriel.slice %all {starts = array<i64: 0>, limits = array<i64: 3>, strides = array<i64: 1>} : (tensor<1048577xi64>) -> tensor<3xi64>
+  %i_1 = oriel.iota {dim = 1 : i64} : () -> tensor<1x3xi64>
+  %all = oriel.broadcast %i_1 : (tensor<1x3xi64>) -> tensor<400000x3xi64>
+  %row = oriel.slice %all {starts = array<i64: 0, 0>, limits = array<i64: 1, 3>, strides = array<i64: 1, 1>} : (tensor<400000x3xi64>) -> tensor<1x3xi64>
+  %i = oriel.reshape %row : (tensor<1x3xi64>) -> tensor<3xi64>
   %less = oriel.less %i, %three : (tensor<3xi64>, tensor<i64>) -> tensor<3xi1>
   %not_less = oriel.less %three, %i : (tensor<i64>, tensor<3xi64>) -> tensor<3xi1>
   %less_equal = oriel.less_equal %i, %two : (tensor<3xi64>, tensor<i64>) -> tensor<3xi1>
@@ -75,7 +79,8 @@ func.func @gather_of_equal_rows() -> tensor<1025x1x1024xi64> {
   %n = oriel.constant {value = dense<1024> : tensor<i64>} : () -> tensor<i64>
   %rows = oriel.constant {value = dense<5> : tensor<1049600xi64>} : () -> tensor<1049600xi64>
   %b = oriel.iota {dim = 0 : i64} : () -> tensor<1025x1x1xi64>
-  %i = oriel.iota {dim = 2 : i64} : () -> tensor<1025x1x1024xi64>
+  %i_1 = oriel.iota {dim = 2 : i64} : () -> tensor<1x1x1024xi64>
+  %i = oriel.broadcast %i_1 : (tensor<1x1x1024xi64>) -> tensor<1025x1x1024xi64>
   %0 = oriel.mul %b, %n : (tensor<1025x1x1xi64>, tensor<i64>) -> tensor<1025x1x1xi64>
   %1 = oriel.add %0, %i : (tensor<1025x1x1xi64>, tensor<1025x1x1024xi64>) -> tensor<1025x1x1024xi64>
   %2 = oriel.gather %rows, %1 {dim = 0 : i64} : (tensor<1049600xi64>, tensor<1025x1x1024xi64>) -> tensor<1025x1x1024xi64>
@@ -92,10 +97,12 @@ func.func @gather_of_equal_rows() -> tensor<1025x1x1024xi64> {
 func.func @gathered_positions() -> (tensor<1025x1x1024xi1>, tensor<1025x1x1024xi1>) {
   %n = oriel.constant {value = dense<1024> : tensor<i64>} : () -> tensor<i64>
   %one = oriel.constant {value = dense<1> : tensor<i64>} : () -> tensor<i64>
-  %rows = oriel.iota {dim = 1 : i64} : () -> tensor<1026x1024xi64>
+  %rows_1 = oriel.iota {dim = 1 : i64} : () -> tensor<1x1024xi64>
+  %rows = oriel.broadcast %rows_1 : (tensor<1x1024xi64>) -> tensor<1026x1024xi64>
   %flat = oriel.reshape %rows : (tensor<1026x1024xi64>) -> tensor<1050624xi64>
   %b = oriel.iota {dim = 0 : i64} : () -> tensor<1025x1x1xi64>
-  %i = oriel.iota {dim = 2 : i64} : () -> tensor<1025x1x1024xi64>
+  %i_1 = oriel.iota {dim = 2 : i64} : () -> tensor<1x1x1024xi64>
+  %i = oriel.broadcast %i_1 : (tensor<1x1x1024xi64>) -> tensor<1025x1x1024xi64>
   %0 = oriel.mul %b, %n : (tensor<1025x1x1xi64>, tensor<i64>) -> tensor<1025x1x1xi64>
   %1 = oriel.add %0, %i : (tensor<1025x1x1xi64>, tensor<1025x1x1024xi64>) -> tensor<1025x1x1024xi64>
   %2 = oriel.gather %flat, %1 {dim = 0 : i64} : (tensor<1050624xi64>, tensor<1025x1x1024xi64>) -> tensor<1025x1x1024xi64>
