@@ -1,8 +1,8 @@
 #include "passes/propagate/samples.h"
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
-#include "passes/strategize/sharding.h"
 
 namespace oriel {
 
@@ -10,6 +10,7 @@ namespace {
 
 using mlir::Operation;
 using mlir::Value;
+using DimOfValue = llvm::DenseMap<Value, int64_t>;
 
 // The factor of a dimension that is cut first; -1 if there is none.
 int outermost(const ir::TensorFactors& dims, int64_t dim) {
@@ -49,10 +50,10 @@ bool isTakenBySample(Value value, int64_t dim) {
 
 }  // namespace
 
-DimOfValue findSamplesOfNone(mlir::func::FuncOp segment,
+SamplesOfNone::SamplesOfNone(mlir::func::FuncOp segment,
                              llvm::function_ref<std::optional<int64_t>(Value)> known) {
   mlir::Block& block = segment.getBody().front();
-  DimOfValue ofSamples, ofNone;
+  DimOfValue ofSamples;
   auto learn = [&](Value value) {
     if (std::optional<int64_t> dim = known(value)) ofSamples[value] = *dim;
   };
@@ -74,25 +75,40 @@ DimOfValue findSamplesOfNone(mlir::func::FuncOp segment,
   // From what is taken beside samples back to what it is made of.
   for (Operation& op : llvm::reverse(block.without_terminator())) {
     for (Value result : op.getResults()) {
-      auto dim = ofNone.find(result);
-      if (dim != ofNone.end() && !isTakenBySample(result, dim->second)) ofNone.erase(dim);
+      auto dim = dims_.find(result);
+      if (dim != dims_.end() && !isTakenBySample(result, dim->second)) dims_.erase(dim);
     }
-    auto isKnown = [&](Value value) { return ofSamples.contains(value) || ofNone.contains(value); };
+    auto isKnown = [&](Value value) { return ofSamples.contains(value) || dims_.contains(value); };
     if (llvm::all_of(op.getOperands(), isKnown) ||
         (llvm::none_of(op.getOperands(), isKnown) && llvm::none_of(op.getResults(), isKnown))) {
       continue;
     }
     const ir::ShardingRule rule = ruleOf(&op);
     int factor = sampleFactor(rule, op.getOperands(), rule.operands, ofSamples);
-    if (factor < 0) factor = sampleFactor(rule, op.getResults(), rule.results, ofNone);
+    if (factor < 0) factor = sampleFactor(rule, op.getResults(), rule.results, dims_);
     for (auto [operand, dims] : llvm::zip_equal(op.getOperands(), rule.operands)) {
       std::optional<int64_t> dim = dimOf(dims, factor);
       if (dim && operand.getDefiningOp() && !ofSamples.contains(operand)) {
-        ofNone.try_emplace(operand, *dim);
+        dims_.try_emplace(operand, *dim);
       }
     }
   }
-  return ofNone;
+}
+
+std::optional<Sharding> SamplesOfNone::cut(mlir::OpResult result, std::optional<Sharding> positions,
+                                           const AxisList& data, const AxisSizes& sizes) const {
+  auto dim = dims_.find(result);
+  // Constants are made where they are used, in the pieces that are used.
+  const bool isConstant = result.getOwner()->getNumOperands() == 0;
+  if (dim == dims_.end() || isConstant || data.empty()) return positions;
+  Sharding cut = positions.value_or(Sharding::replicated(ir::rankOf(result)));
+  AxisList& samples = cut.dims[dim->second];
+  samples.insert(samples.begin(), data.begin(), data.end());
+  return sizes.divides(ir::shapeOf(result), cut) ? cut : positions;
+}
+
+void SamplesOfNone::forget(Operation* op) {
+  for (Value result : op->getResults()) dims_.erase(result);
 }
 
 }  // namespace oriel

@@ -74,8 +74,7 @@ FailureOr<bool> SegmentPropagation::advance() {
     if (failed(hints)) return failure();
     hints_ = *std::move(hints);
     if (!ir::isUpdate(segment_)) {
-      samplesOfNone_ =
-          findSamplesOfNone(segment_, [this](Value value) { return sampleDimOf(value); });
+      samplesOfNone_ = SamplesOfNone(segment_, [this](Value value) { return sampleDimOf(value); });
     }
     next_ = &block.front();
   }
@@ -358,7 +357,8 @@ SplitProblem SegmentPropagation::problemOf(Operation* op, int module) {
     problem.hints.push_back(findIn(hints_.becomes, result));
     problem.rows.push_back(findIn(hints_.rows, result));
     problem.positions.push_back(
-        withSamples(result, positionsOf(result, *problem.axes, program_.sizes), *problem.axes));
+        samplesOfNone_.cut(result, positionsOf(result, *problem.axes, program_.sizes),
+                           problem.axes->data, program_.sizes));
   }
   return problem;
 }
@@ -377,20 +377,6 @@ std::optional<int64_t> SegmentPropagation::sampleDimOf(Value value) const {
     if (!axes.empty() && llvm::is_contained(data, axes.front())) return dim;
   }
   return std::nullopt;
-}
-
-// The sharding, with the samples of what is made of none cut over the data axes.
-std::optional<Sharding> SegmentPropagation::withSamples(mlir::OpResult result,
-                                                        std::optional<Sharding> positions,
-                                                        const ModuleAxes& axes) const {
-  auto dim = samplesOfNone_.find(result);
-  // Constants are made where they are used, in the pieces that are used.
-  const bool isConstant = result.getOwner()->getNumOperands() == 0;
-  if (dim == samplesOfNone_.end() || isConstant || axes.data.empty()) return positions;
-  Sharding cut = positions.value_or(Sharding::replicated(ir::rankOf(result)));
-  AxisList& samples = cut.dims[dim->second];
-  samples.insert(samples.begin(), axes.data.begin(), axes.data.end());
-  return program_.sizes.divides(ir::shapeOf(result), cut) ? cut : positions;
 }
 
 bool SegmentPropagation::isKeptSum(Value operand) const {
@@ -472,7 +458,7 @@ Operation* SegmentPropagation::decompose(Operation* op, const SplitProblem& prob
       if (hint) (*hints)[replacement] = *hint;
     }
   }
-  for (Value result : op->getResults()) samplesOfNone_.erase(result);
+  samplesOfNone_.forget(op);
   op->replaceAllUsesWith(replacements);
   // Results that nobody reads need no steps.
   for (Operation* step = op->getPrevNode(); step != before;) {

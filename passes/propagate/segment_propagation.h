@@ -74,8 +74,6 @@ class SegmentPropagation {
   void noteExchange(mlir::Operation* op, mlir::Value operand, const Sharding& taken);
   SplitProblem problemOf(mlir::Operation* op, int module);
   std::optional<int64_t> sampleDimOf(mlir::Value value) const;
-  std::optional<Sharding> withSamples(mlir::OpResult result, std::optional<Sharding> positions,
-                                      const ModuleAxes& axes) const;
   bool isKeptSum(mlir::Value operand) const;
   Sharding wishOf(mlir::Value operand, int module) const;
   std::optional<Sharding> scatteredOf(mlir::Value operand, const ModuleAxes& axes) const;
@@ -96,7 +94,7 @@ class SegmentPropagation {
   Versions versions_;
   llvm::DenseMap<mlir::Value, ir::ValueRole> roles_;  // of arguments
   Hints hints_;
-  DimOfValue samplesOfNone_;
+  SamplesOfNone samplesOfNone_;
   llvm::DenseMap<mlir::Value, int> moduleOfValue_;
   // Without positions, and cut over the axes of context parallelism where an op needs all
   // positions: the ops behind it are not to be cut so.
