@@ -157,15 +157,15 @@ mlir::Attribute constantOf(Value value, int& opsLeft) {
   if (mlir::matchPattern(value, mlir::m_Constant(&constant))) return constant;
   mlir::Operation* op = value.getDefiningOp();
   if (!op || op->getNumResults() != 1 || opsLeft-- <= 0) return {};
+  // As large as the result: so many elements are folded.
+  const bool isRepeated = op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op);
+  mlir::RankedTensorType type = ir::tensorType(value);
   llvm::SmallVector<mlir::Attribute> operands;
   for (Value operand : op->getOperands()) {
-    mlir::DenseElementsAttr constant = ir::denseConstant(constantOf(operand, opsLeft));
-    if (!constant) return {};
-    // As large as the result: so many elements are folded.
-    auto type = llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType());
-    const bool isRepeated = op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op);
-    operands.push_back(
-        isRepeated ? ir::foldBroadcast(constant, type.clone(constant.getElementType())) : constant);
+    DenseElementsAttr known = ir::denseConstant(constantOf(operand, opsLeft));
+    if (!known) return {};
+    operands.push_back(isRepeated ? ir::foldBroadcast(known, type.clone(known.getElementType()))
+                                  : known);
     if (!operands.back()) return {};
   }
   if (llvm::isa<ir::BroadcastOp>(op)) return operands[0];
