@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/kernel_attributes.h"
 #include "kernels/common/bfloat16.h"
 #include "mlir/IR/Matchers.h"
 
@@ -42,7 +43,7 @@ absl::StatusOr<std::map<std::string, kernels::Attribute>> kernelAttributes(mlir:
   std::map<std::string, kernels::Attribute> attributes;
   for (mlir::NamedAttribute named : op.getAttrs()) {
     std::string name = named.getName().str();
-    if (name == "origin" || named.getName().getValue().starts_with("oriel.")) continue;
+    if (ir::isOfCompiler(name)) continue;
     if (auto boolean = llvm::dyn_cast<mlir::BoolAttr>(named.getValue())) {
       attributes[name] = static_cast<int64_t>(boolean.getValue());
     } else if (auto integer = llvm::dyn_cast<mlir::IntegerAttr>(named.getValue())) {

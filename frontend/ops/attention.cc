@@ -210,9 +210,10 @@ LogicalResult Attention::import() {
   double headSize = static_cast<double>(shapeOf(query_)[3]);
   double scale = n_.attrFloat("scale", 1.0 / std::sqrt(headSize));
   Value scores;
-  Value result = decomposed_ ? decompose(scale, softcap, scores)
-                             : n_.create<ir::AttentionOp>(query_, key_, value_,
-                                                          OptionalValue{mask_}, scale, causal_);
+  Value result = decomposed_
+                     ? decompose(scale, softcap, scores)
+                     : n_.create<ir::AttentionOp>(query_, key_, value_, OptionalValue{mask_},
+                                                  OptionalValue{}, scale, causal_);
   llvm::SmallVector<Value> results{merged_ ? mergeHeads(n_, result) : result};
   for (Value more : {key_, value_, scores}) {
     if (results.size() < n_.numResults()) {

@@ -58,7 +58,8 @@ Parts splitParts(NodeImporter& n, Value x, int64_t query, int64_t key, int64_t v
 
 // softmax(scale · query keyᵀ + mask) value, [b, s, h · e]; see oriel.attention. A causal one is of
 // as many keys as queries: of others, ONNX Runtime and Oriel differ in which the first query sees.
-Value attend(NodeImporter& n, const Parts& parts, Value mask, bool causal, int64_t window = 0) {
+Value attend(NodeImporter& n, const Parts& parts, Value mask, bool causal, int64_t window = 0,
+             Value sink = {}) {
   const int64_t queries = shapeOf(parts.query)[2], keys = shapeOf(parts.key)[2];
   if (mask && rankOf(mask) != 4) {
     n.error() << "has an attention bias " << mask.getType() << ", expected rank 4";
@@ -79,9 +80,9 @@ Value attend(NodeImporter& n, const Parts& parts, Value mask, bool causal, int64
   if (scale == 0) {
     scale = 1 / std::sqrt(static_cast<double>(shapeOf(parts.query)[3]));
   }
-  return mergeHeads(
-      n, n.create<ir::AttentionOp>(parts.query, parts.key, parts.value, OptionalValue{mask}, scale,
-                                   causal, window, n.attrFloat("softcap", 0)));
+  return mergeHeads(n, n.create<ir::AttentionOp>(parts.query, parts.key, parts.value,
+                                                 OptionalValue{mask}, OptionalValue{sink}, scale,
+                                                 causal, window, n.attrFloat("softcap", 0)));
 }
 
 // [b, s, h d] -> [b, h, s, d], with `groups` heads of keys and values, which may be split already.
@@ -122,14 +123,31 @@ Value attendMasked(NodeImporter& n, const Parts& parts, unsigned maskOperand) {
                 n.attrInt("unidirectional", 0) != 0);
 }
 
+// One more score of each row of a head: a learned one [h], or 0 for a smooth softmax. Null for
+// none.
+mlir::FailureOr<Value> sinkOfHeads(NodeImporter& n, const Parts& parts) {
+  const int64_t heads = shapeOf(parts.query)[1];
+  const bool smooth = n.attrInt("smooth_softmax", 0) > 0;
+  Value sink = n.optionalOperand(11);
+  if (!sink) {
+    if (!smooth) return Value();
+    return n.splat(mlir::RankedTensorType::get({heads}, ir::elementOf(parts.query)), 0);
+  }
+  if (smooth) {
+    return n.error() << "has both a smooth softmax and a head_sink, which is one itself";
+  }
+  if (rankOf(sink) != 1 || shapeOf(sink)[0] != heads) {
+    return n.error() << "has a head_sink " << sink.getType() << ", expected one number for each of "
+                     << heads << " heads";
+  }
+  return sink;
+}
+
 LogicalResult importGroupQueryAttention(NodeImporter& n) {
   const int64_t heads = n.attrInt("num_heads", 0), groups = n.attrInt("kv_num_heads", 0);
   Parts parts{n.operand(0), n.optionalOperand(1), n.optionalOperand(2)};
   if (!parts.query || failed(expectNoPast(n, {3, 4}))) {
     return failure();
-  }
-  if (n.attrInt("smooth_softmax", 0) > 0 || n.hasOperand(11)) {
-    return n.error() << "has a smooth softmax or a sink, which Oriel does not import";
   }
   if (n.hasOperand(12) || n.hasOperand(13) || n.hasResult(3)) {
     return n.error() << "has a quantized cache, or gives its scores, which Oriel does not import";
@@ -145,6 +163,10 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
     parts = splitParts(n, parts.query, heads * head, groups * head, groups * head);
   }
   if (failed(splitAllHeads(n, parts, heads, groups))) {
+    return failure();
+  }
+  const mlir::FailureOr<Value> sink = sinkOfHeads(n, parts);
+  if (failed(sink)) {
     return failure();
   }
   const int64_t tokens = shapeOf(parts.query)[2], keys = shapeOf(parts.key)[2];
@@ -169,7 +191,7 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
     return n.error() << "has a local_window_size of 0; -1 is for none";
   }
   Value result = attend(n, parts, n.optionalOperand(10), /*causal=*/true,
-                        window > 0 && window < keys ? window : 0);
+                        window > 0 && window < keys ? window : 0, *sink);
   return n.replace(
       {result, n.hasResult(1) ? parts.key : Value(), n.hasResult(2) ? parts.value : Value()});
 }

@@ -130,8 +130,14 @@ TEST(Contrib, GroupQueryAttention) {
                     HasSubstr("--bind past_sequence_length=0")));
   EXPECT_THAT(contrib(op + ", local_window_size = 0>(q, k, v, , , lengths, total)"),
               HasSubstr("a local_window_size of 0; -1 is for none"));
+  const std::string sink = ">(q, k, v, , , lengths, total, , , , , sink)";
+  EXPECT_THAT(contrib(op + sink, ", float[4] sink"), HasSubstr("%arg2 sink %arg5 {"));
   EXPECT_THAT(contrib(op + ", smooth_softmax = 1>(q, k, v, , , lengths, total)"),
-              HasSubstr("a smooth softmax or a sink, which Oriel does not import"));
+              AllOf(HasSubstr("dense<0.000000e+00> : tensor<4xf32>"), HasSubstr(" sink %")));
+  EXPECT_THAT(contrib(op + sink, ", float[5] sink"),
+              HasSubstr("a head_sink 'tensor<5xf32>', expected one number for each of 4 heads"));
+  EXPECT_THAT(contrib(op + ", smooth_softmax = 1" + sink, ", float[4] sink"),
+              HasSubstr("has both a smooth softmax and a head_sink"));
   EXPECT_THAT(contrib(op + ">(q, , v, , , lengths, total)"), HasSubstr("4 heads and 2 of keys"));
   EXPECT_THAT(contrib("GroupQueryAttention<num_heads = 3, kv_num_heads = 2>(q, k, v)"),
               HasSubstr("3 heads and 2 of keys"));

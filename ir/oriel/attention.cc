@@ -71,6 +71,13 @@ LogicalResult checkAttention(const InferenceContext& context, Adaptor adaptor) {
   }
   // Written so that a NaN is refused.
   if (!(adaptor.getSoftcap() >= 0)) return context.refuse("expects a softcap of at least 0");
+  if (Value sink = adaptor.getSink()) {
+    if (failed(context.expectShape("a sink", sink, {sizes.heads}))) return failure();
+    if (elementOf(sink) != elementType && elementOf(sink) != wideType(elementType)) {
+      return context.refuse("expects a sink with elements of type ", elementType, ", got ",
+                            sink.getType());
+    }
+  }
   Value mask = adaptor.getMask();
   if (!mask) return success();
   llvm::SmallVector<int64_t> scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};

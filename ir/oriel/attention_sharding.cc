@@ -37,6 +37,16 @@ struct AttentionFactors {
     dims.pop_back();
     return dims;
   }
+  // [h]
+  TensorFactors sink() const { return {{keyHeads, group}}; }
+  // The optional operands: a mask, then a sink, of the rule's last operands.
+  template <typename OpTy>
+  void setOptional(OpTy op, ShardingRule& rule) const {
+    if (op.getMask()) {
+      rule.operands[op.getMaskMutable()[0].getOperandNumber()] = mask(shapeOf(op.getMask()));
+    }
+    if (op.getSink()) rule.operands[op.getSinkMutable()[0].getOperandNumber()] = sink();
+  }
   // A dimension that the mask repeats has no factor.
   TensorFactors mask(llvm::ArrayRef<int64_t> shape) const {
     TensorFactors dims = scores();
@@ -77,7 +87,7 @@ ShardingRule AttentionOp::getShardingRule() {
   rule.operands[0] = f.rows(kWhole);
   rule.operands[1] = f.keys(kWhole);
   rule.operands[2] = f.keys(f.depth);
-  if (getMask()) rule.operands[3] = f.mask(shapeOf(getMask()));
+  f.setOptional(*this, rule);
   rule.results[0] = f.rows(f.depth);
   rule.results[1] = f.logsumexp();
   return rule;
@@ -94,7 +104,7 @@ ShardingRule AttentionGradOp::getShardingRule() {
   rule.operands[3] = f.keys(f.depth);
   rule.operands[4] = f.rows(f.depth);
   rule.operands[5] = f.logsumexp();
-  if (getMask()) rule.operands[6] = f.mask(shapeOf(getMask()));
+  f.setOptional(*this, rule);
   rule.results[0] = f.rows(kWhole);
   rule.results[1] = f.keys(kWhole);
   rule.results[2] = f.keys(f.depth);

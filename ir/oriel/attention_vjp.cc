@@ -109,6 +109,33 @@ class MaskCotangent {
   AttentionOp op_;
 };
 
+// Of the sinks of an attention: -Σ exp(sink - logsumexp) Σ g ∘ y, over rows and columns, with the
+// cotangent g of the result y: the derivative of a softmax for a score whose value is 0.
+Value sinkCotangent(OpBuilder& builder, AttentionOp op, Value resultCotangent) {
+  const Location loc = op.getLoc();
+  auto wide = [&](Value value) -> Value {
+    Type element = op.getLogsumexp().getType().getElementType();
+    RankedTensorType type = tensorType(value);
+    if (type.getElementType() == element) return value;
+    return CastOp::create(builder, loc, type.clone(element), value);
+  };
+  Value products = MulOp::create(builder, loc, wide(resultCotangent), wide(op.getResult()));
+  Value dots = ReduceSumOp::create(builder, loc, products, ArrayRef<int64_t>{3},
+                                   /*keep_dims=*/false);  // [b, h, s] or [b, s, h]
+  if (op.getSequenceFirst()) {
+    dots = TransposeOp::create(builder, loc, dots, ArrayRef<int64_t>{0, 2, 1});
+  }
+  RankedTensorType sinkType = tensorType(op.getSink());
+  Value sink = wide(op.getSink());
+  sink = reshapeTo(builder, loc, sink, tensorType(sink).clone({sinkType.getDimSize(0), 1}));
+  Value share = ExpOp::create(builder, loc, SubOp::create(builder, loc, sink, op.getLogsumexp()));
+  Value sum = ReduceSumOp::create(builder, loc, MulOp::create(builder, loc, share, dots),
+                                  ArrayRef<int64_t>{0, 2}, /*keep_dims=*/false);
+  Value cotangent = NegOp::create(builder, loc, sum);
+  if (cotangent.getType() == sinkType) return cotangent;
+  return CastOp::create(builder, loc, sinkType, cotangent);
+}
+
 }  // namespace
 
 LogicalResult AttentionOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
@@ -122,9 +149,12 @@ LogicalResult AttentionOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCo
   if (getMask() && needed[3]) {
     operandCotangents[3] = MaskCotangent(builder, *this).build(resultCotangents[0]);
   }
+  if (getSink() && needed.back()) {
+    operandCotangents.back() = sinkCotangent(builder, *this, resultCotangents[0]);
+  }
   if (!llvm::is_contained(needed.take_front(3), true)) return success();
   auto grad = AttentionGradOp::create(builder, getLoc(), resultCotangents[0], getQuery(), getKey(),
-                                      getValue(), getResult(), getLogsumexp(), getMask(),
+                                      getValue(), getResult(), getLogsumexp(), getMask(), getSink(),
                                       getScaleAttr(), getCausalAttr(), getWindowAttr(),
                                       getSoftcapAttr(), getSequenceFirstAttr());
   for (unsigned i = 0; i < 3; ++i) {

@@ -66,8 +66,8 @@ ORIEL_PRECISION(kWide, GreaterEqualOp)
 
 #undef ORIEL_PRECISION
 
-// The mask.
-bool AttentionOp::takesWide(unsigned operand) { return operand == 3; }
+// Mask and sink.
+bool AttentionOp::takesWide(unsigned operand) { return operand >= 3; }
 // Cosines and sines.
 bool RopeOp::takesWide(unsigned operand) { return operand > 0; }
 

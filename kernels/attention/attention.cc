@@ -5,7 +5,7 @@
 namespace oriel::kernels {
 
 absl::StatusOr<AttentionShape> AttentionShape::MakeFrom(const KernelSpec& spec, size_t first,
-                                                        size_t mask) {
+                                                        size_t optional) {
   const TensorSpec& query = spec.operands[first];
   const TensorSpec& key = spec.operands[first + 1];
   const TensorSpec& value = spec.operands[first + 2];
@@ -37,34 +37,50 @@ absl::StatusOr<AttentionShape> AttentionShape::MakeFrom(const KernelSpec& spec, 
   if (shape.window < 0 || !(shape.softcap >= 0)) {
     return Malformed(spec, "a window or softcap below 0");
   }
-  if (spec.operands.size() > mask) {
-    const TensorSpec& given = spec.operands[mask];
-    if (given.dtype == DType::kBool) {
-      shape.mask = Mask::kBool;
-    } else if (given.dtype == DType::kBF16 && query.dtype == DType::kBF16) {
-      shape.mask = Mask::kBFloat16;
-    } else if (given.dtype == ComputeDType(query.dtype)) {
-      shape.mask = Mask::kFloat;
-    } else {
-      return Unsupported(spec, "the mask is neither boolean nor of the query's type");
+  size_t next = optional;
+  if (next < spec.operands.size() && spec.operands[next].rank() != 1) {
+    shape.mask_operand = static_cast<int>(next);
+    ORIEL_RETURN_IF_ERROR(shape.TakeMask(spec, spec.operands[next++], query.dtype));
+  }
+  if (next < spec.operands.size()) {
+    shape.sink_operand = static_cast<int>(next);
+    const DType dtype = spec.operands[next].dtype;
+    shape.narrow_sink = dtype == DType::kBF16;
+    if (dtype != query.dtype && dtype != ComputeDType(query.dtype)) {
+      return Unsupported(spec, "the sink is not of the query's type");
     }
-    const Shape full = {shape.batch, shape.heads, shape.queries, shape.keys};
-    if (given.rank() != 4) return Malformed(spec, "the mask needs rank 4");
-    int64_t stride = 1;
-    for (int d = 3; d >= 0; --d) {
-      if (given.shape[d] != 1 && given.shape[d] != full[d]) {
-        return Malformed(
-            spec, given.ToString() + " does not broadcast to " + runtime::ShapeToString(full));
-      }
-      shape.mask_strides[d] = given.shape[d] == 1 ? 0 : stride;
-      stride *= given.shape[d];
-    }
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, next, dtype, {shape.heads}));
   }
   return shape;
 }
 
+absl::Status AttentionShape::TakeMask(const KernelSpec& spec, const TensorSpec& given,
+                                      DType dtype) {
+  if (given.dtype == DType::kBool) {
+    mask = Mask::kBool;
+  } else if (given.dtype == DType::kBF16 && dtype == DType::kBF16) {
+    mask = Mask::kBFloat16;
+  } else if (given.dtype == ComputeDType(dtype)) {
+    mask = Mask::kFloat;
+  } else {
+    return Unsupported(spec, "the mask is neither boolean nor of the query's type");
+  }
+  const Shape full = {batch, heads, queries, keys};
+  if (given.rank() != 4) return Malformed(spec, "the mask needs rank 4");
+  int64_t stride = 1;
+  for (int d = 3; d >= 0; --d) {
+    if (given.shape[d] != 1 && given.shape[d] != full[d]) {
+      return Malformed(spec,
+                       given.ToString() + " does not broadcast to " + runtime::ShapeToString(full));
+    }
+    mask_strides[d] = given.shape[d] == 1 ? 0 : stride;
+    stride *= given.shape[d];
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 5, 2));
   ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, MakeFrom(spec, 0, 3));
   const DType dtype = spec.operands[0].dtype;
   ORIEL_RETURN_IF_ERROR(
@@ -74,7 +90,7 @@ absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec) {
 }
 
 absl::StatusOr<AttentionShape> AttentionShape::MakeGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 8, 3));
   ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, MakeFrom(spec, 1, 6));
   const DType dtype = spec.operands[1].dtype;
   const Shape output = s.OperandShape(s.heads, s.queries, s.value_depth);

@@ -17,7 +17,7 @@ namespace {
 
 template <typename S, int kDepth>
 __device__ void Forward(const AttentionLaunch& a, const S* query, const S* key, const S* value,
-                        const void* mask, S* output, Compute<S>* logsumexp) {
+                        const void* mask, const void* sink, S* output, Compute<S>* logsumexp) {
   using T = Compute<S>;
   constexpr int kTile = kAttentionTile;
   constexpr int kColumns = AttentionColumns(kDepth, sizeof(T));
@@ -41,10 +41,11 @@ __device__ void Forward(const AttentionLaunch& a, const S* query, const S* key, 
   LoadTransposed<kTile>(query, a.query.row, first, a.queries, depth, query_tile);
 
   T maximum[4], sum[4], weighted[4][kValues] = {};
+  const T sink_score = SinkAt<T>(a, sink, head);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    maximum[i] = Hidden<T>();
-    sum[i] = T(0);
+    maximum[i] = sink_score;
+    sum[i] = sink_score == Hidden<T>() ? T(0) : T(1);
   }
   int64_t begin, end;
   VisibleKeys(a, first, first + kTile - 1 < a.queries ? first + kTile - 1 : a.queries - 1, &begin,
@@ -125,9 +126,9 @@ __device__ void Forward(const AttentionLaunch& a, const S* query, const S* key, 
 
 #define ORIEL_ATTENTION(type, S, depth)                                                          \
   ORIEL_CUDA_KERNEL(kAttentionThreads, oriel_attention_##type##_##depth, AttentionLaunch launch, \
-                    const S* query, const S* key, const S* value, const void* mask, S* output,   \
-                    Compute<S>* logsumexp) {                                                     \
-    Forward<S, depth>(launch, query, key, value, mask, output, logsumexp);                       \
+                    const S* query, const S* key, const S* value, const void* mask,              \
+                    const void* sink, S* output, Compute<S>* logsumexp) {                        \
+    Forward<S, depth>(launch, query, key, value, mask, sink, output, logsumexp);                 \
   }
 ORIEL_ATTENTION(f32, float, 64)
 ORIEL_ATTENTION(f32, float, 128)

@@ -68,6 +68,14 @@ __device__ inline int64_t MaskRow(const AttentionLaunch& a, int64_t sample, int6
   return sample * a.mask_strides[0] + head * a.mask_strides[1] + row * a.mask_strides[2];
 }
 
+// The sink of a head; that of no sink is hidden.
+template <typename T>
+__device__ T SinkAt(const AttentionLaunch& a, const void* sink, int64_t head) {
+  if (sink == nullptr) return Hidden<T>();
+  if (a.narrow_sink) return static_cast<T>(Widen(static_cast<const __nv_bfloat16*>(sink)[head]));
+  return static_cast<const T*>(sink)[head];
+}
+
 // Rows [first, first + kRows) of a matrix into tile[column][row], zeros from the row `end` on.
 template <int kRows, typename S, typename T>
 __device__ void LoadTransposed(const S* matrix, int64_t row_stride, int64_t first, int64_t end,

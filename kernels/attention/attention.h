@@ -1,19 +1,22 @@
 // Scaled dot-product attention with grouped queries (ir/oriel/attention.td), and rope.
 //
-//   attention       query [b, h, s, d], key [b, g, t, d], value [b, g, t, e], mask?
+//   attention       query [b, h, s, d], key [b, g, t, d], value [b, g, t, e], mask?, sink?
 //                   -> result [b, h, s, e], logsumexp [b, h, s]
-//   attention_grad  cotangent [b, h, s, e], query, key, value, output, logsumexp, mask?
+//   attention_grad  cotangent [b, h, s, e], query, key, value, output, logsumexp, mask?, sink?
 //                   -> the gradients of query, key and value
 //   float scale, softcap = 0; int causal = 0, window = 0, sequence_first = 0. The mask has rank 4
 //   and broadcasts to [b, h, s, t]; it is boolean (true: seen) or of the operands' type (added to
-//   the scaled and capped scores). With sequence_first, the second and third dimension of all
-//   operands and results but mask and logsumexp are exchanged: query [b, s, h, d].
+//   the scaled and capped scores). The sink [h], of the operands' type, is one more score of each
+//   row, of a value that is 0; it has rank 1, which tells it from a mask. With sequence_first, the
+//   second and third dimension of all operands and results but mask and logsumexp are exchanged:
+//   query [b, s, h, d].
 //
 // Dense row-major, f32, f64 and bf16, which is widened to f32 a block at a time, with an f32
-// logsumexp (and f32 mask, if any); results are assigned. A block of query rows at a
+// logsumexp (and f32 mask and sink, if any); results are assigned. A block of query rows at a
 // time is scored against all its keys in scratch memory, so no [s, t] matrix
 // reaches the main memory. Row sums of the softmax are taken in double, products
-// in the operands' type. The logsumexp of a row that sees nothing is -infinity.
+// in the operands' type. The logsumexp of a row that sees nothing is -infinity, or
+// the sink.
 // The gradients of key and value are summed over the query heads of a group, and
 // over blocks of rows, in ascending order.
 //
@@ -47,12 +50,26 @@ struct AttentionShape {
   bool causal, sequence_first;
   enum class Mask { kNone, kBool, kFloat, kBFloat16 } mask = Mask::kNone;
   std::array<int64_t, 4> mask_strides{};  // 0 where it is broadcast
+  // Of the optional operands, -1 for none.
+  int mask_operand = -1, sink_operand = -1;
+  bool narrow_sink = false;  // bf16
 
   // Of attention and attention_grad, whose operands and results are checked.
   static absl::StatusOr<AttentionShape> Make(const KernelSpec& spec);
   static absl::StatusOr<AttentionShape> MakeGrad(const KernelSpec& spec);
 
   int64_t heads_per_group() const { return heads / groups; }
+  // Where the optional operands lie; null for none.
+  const void* MaskOf(const KernelArgs& args) const { return Optional(args, mask_operand); }
+  const void* SinkOf(const KernelArgs& args) const { return Optional(args, sink_operand); }
+  // The sink of a head of a host's launch; -infinity without one.
+  template <typename T>
+  T SinkAt(const KernelArgs& args, int64_t head) const {
+    const void* sink = SinkOf(args);
+    if (sink == nullptr) return -std::numeric_limits<T>::infinity();
+    if (narrow_sink) return static_cast<T>(static_cast<const BFloat16*>(sink)[head]);
+    return static_cast<const T*>(sink)[head];
+  }
   // How many keys query `row` may see by causality.
   int64_t Visible(int64_t row) const {
     if (!causal) return keys;
@@ -101,8 +118,13 @@ struct AttentionShape {
   }
 
  private:
-  // Operands from `first` on are query, key, value; the mask is operand `mask`, if there.
-  static absl::StatusOr<AttentionShape> MakeFrom(const KernelSpec& spec, size_t first, size_t mask);
+  // Operands from `first` on are query, key, value; those from `optional` on are mask and sink.
+  static absl::StatusOr<AttentionShape> MakeFrom(const KernelSpec& spec, size_t first,
+                                                 size_t optional);
+  static const void* Optional(const KernelArgs& args, int operand) {
+    return operand < 0 ? nullptr : args.operands[operand];
+  }
+  absl::Status TakeMask(const KernelSpec& spec, const TensorSpec& given, DType dtype);
 };
 
 // Query rows that are scored together.
@@ -215,6 +237,12 @@ void ShiftRow(T* x, int64_t first, int64_t last, int64_t columns, T shift) {
 #pragma omp simd
   for (int64_t j = first; j < last; ++j) x[j] -= taken;
   std::fill(x + last, x + columns, kHidden);
+}
+
+// What a sink adds to the sum of a row's exponentials, from which `shift` was taken off.
+template <typename T>
+double SinkShare(T sink, T shift) {
+  return sink == -std::numeric_limits<T>::infinity() ? 0 : std::exp(double{sink} - double{shift});
 }
 
 // A whole block of rows at a time, because the loop has a long way to get going.

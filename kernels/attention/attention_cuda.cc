@@ -43,6 +43,7 @@ AttentionLaunch LaunchOf(const AttentionShape& s) {
       a.mask = AttentionLaunch::Mask::kBFloat16;
       break;
   }
+  a.narrow_sink = s.narrow_sink;
   for (int d = 0; d < 4; ++d) a.mask_strides[d] = s.mask_strides[d];
   a.query = StridesOf(s, s.heads, s.queries, s.depth);
   a.key = StridesOf(s, s.groups, s.keys, s.depth);
@@ -121,13 +122,11 @@ absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec, Device& device) {
   const AttentionLaunch launch = LaunchOf(s);
   const int64_t blocks = s.batch * s.heads * TilesOf(s.queries);
   if (blocks > INT32_MAX) return Unsupported(spec, "own kernel: too many rows for one grid");
-  const bool has_mask = s.mask != AttentionShape::Mask::kNone;
   return KernelFn([=](const KernelArgs& args) -> absl::Status {
     if (blocks == 0) return absl::OkStatus();
-    const void* mask = has_mask ? args.operands[3] : nullptr;
     return LaunchShared(function, blocks, shared * code.element_bytes, StreamOf(args), launch,
-                        args.operands[0], args.operands[1], args.operands[2], mask, args.results[0],
-                        args.results[1]);
+                        args.operands[0], args.operands[1], args.operands[2], s.MaskOf(args),
+                        s.SinkOf(args), args.results[0], args.results[1]);
   });
 }
 
@@ -156,16 +155,15 @@ absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec, Device& devic
     return Unsupported(spec, "own kernel: too many rows for one grid");
   }
   ORIEL_RETURN_IF_ERROR(device.AddScratch(rows * 3 * code.element_bytes));
-  const bool has_mask = s.mask != AttentionShape::Mask::kNone;
   return KernelFn([=, &device](const KernelArgs& args) -> absl::Status {
     const CUstream stream = StreamOf(args);
     const void* const* in = args.operands;
-    const void* mask = has_mask ? in[6] : nullptr;
+    const void* mask = s.MaskOf(args);
     const CUdeviceptr prepared = device.scratch();
     if (rows > 0) {
       ORIEL_RETURN_IF_ERROR(prepare.Launch({static_cast<unsigned>(prepare_blocks)},
                                            {kPrepareThreads}, stream, launch, rows, in[0], in[1],
-                                           in[2], in[4], in[5], mask, prepared));
+                                           in[2], in[4], in[5], mask, s.SinkOf(args), prepared));
       ORIEL_RETURN_IF_ERROR(LaunchShared(query_grad, query_blocks,
                                          query_shared * code.element_bytes, stream, launch, in[0],
                                          in[1], in[2], in[3], mask, prepared, args.results[0]));

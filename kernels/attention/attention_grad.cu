@@ -32,7 +32,7 @@ constexpr double kExactLogsumexp = 64;
 template <typename S>
 __device__ void Prepare(const AttentionLaunch& a, int64_t rows, const S* cotangent, const S* query,
                         const S* key, const S* output, const Compute<S>* logsumexp,
-                        const void* mask, AttentionRow<Compute<S>>* prepared) {
+                        const void* mask, const void* sink, AttentionRow<Compute<S>>* prepared) {
   using T = Compute<S>;
   const int64_t index = GlobalThread() / 32;
   const int lane = threadIdx.x % 32;
@@ -60,7 +60,8 @@ __device__ void Prepare(const AttentionLaunch& a, int64_t rows, const S* cotange
       for (int64_t x = 0; x < a.depth; ++x) product += Widen(q[x]) * Widen(k[at * a.key.row + x]);
       return Score(a, mask, mask_row, row, at, product);
     };
-    T highest = Hidden<T>();
+    const T sink_score = SinkAt<T>(a, sink, head);
+    T highest = sink_score;
     for (int64_t at = begin + lane; at < end; at += 32) {
       const T s = score(at);
       highest = s > highest ? s : highest;
@@ -70,6 +71,7 @@ __device__ void Prepare(const AttentionLaunch& a, int64_t rows, const S* cotange
     T sum = T(0);
     for (int64_t at = begin + lane; at < end; at += 32) sum += Exp(score(at) - shift);
     sum = WarpTotal(sum);
+    if (sink_score != Hidden<T>()) sum += Exp(sink_score - shift);
     factor = sum == T(0) ? T(0) : T(1) / sum;
   }
   if (lane == 0) prepared[index] = {shift, factor, dot};
@@ -279,8 +281,8 @@ __device__ void KeyGrad(const AttentionLaunch& a, const S* cotangent, const S* q
   ORIEL_CUDA_KERNEL(kPrepareThreads, oriel_attention_prepare_##type, AttentionLaunch launch, \
                     int64_t rows, const S* cotangent, const S* query, const S* key,          \
                     const S* output, const Compute<S>* logsumexp, const void* mask,          \
-                    AttentionRow<Compute<S>>* prepared) {                                    \
-    Prepare(launch, rows, cotangent, query, key, output, logsumexp, mask, prepared);         \
+                    const void* sink, AttentionRow<Compute<S>>* prepared) {                  \
+    Prepare(launch, rows, cotangent, query, key, output, logsumexp, mask, sink, prepared);   \
   }
 #define ORIEL_ATTENTION_GRAD(type, S, depth)                                                       \
   ORIEL_CUDA_KERNEL(kAttentionThreads, oriel_attention_query_grad_##type##_##depth,                \

@@ -66,7 +66,7 @@ class AttentionGradLaunch {
     const S* key = args.operand<S>(2) + key_rows.offset;
     const S* value = args.operand<S>(3) + value_rows.offset;
     Group g;
-    g.mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[6];
+    g.mask = s.MaskOf(args);
     const auto take = [&scratch](int64_t count) {
       T* place = scratch;
       scratch += count;
@@ -105,6 +105,7 @@ class AttentionGradLaunch {
     const S* query = args.operand<S>(1) + query_rows.offset;
     const S* output = args.operand<S>(4) + output_rows.offset;
     const T* logsumexp = args.operand<T>(5) + (batch * s.heads + head) * s.queries;
+    const T sink = s.SinkAt<T>(args, head);
     S* query_grad = args.result<S>(0) + query_rows.offset;
     for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
       const int64_t rows = std::min(kAttentionRows, s.queries - first);
@@ -123,6 +124,7 @@ class AttentionGradLaunch {
       SmallGemm<T, false>(rows, columns, s.value_depth, dy.rows, dy.stride, 1, g.value_t + begin,
                           key_columns_, g.slopes, columns);
       bool normal[kAttentionRows];
+      T shifts[kAttentionRows];
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t row = first + i;
         T* p = g.probabilities + i * columns;
@@ -130,17 +132,15 @@ class AttentionGradLaunch {
         const int64_t hidden = std::min(s.FirstVisible(row) - begin, last);
         ScoreRow(s, g.mask, batch, head, row, begin, last, p, g.cap_slopes + i * columns);
         normal[i] = std::fabs(static_cast<double>(logsumexp[row])) <= kExactLogsumexp;
-        ShiftRow(p, hidden, last, columns,
-                 normal[i]
-                     ? logsumexp[row]
-                     : RowMax<T>(p + hidden, last - hidden, -std::numeric_limits<T>::infinity()));
+        shifts[i] = normal[i] ? logsumexp[row] : RowMax<T>(p + hidden, last - hidden, sink);
+        ShiftRow(p, hidden, last, columns, shifts[i]);
       }
       ExpBlock(g.probabilities, rows * columns);
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t row = first + i;
         T* p = g.probabilities + i * columns;
         T* slope = g.slopes + i * columns;
-        if (!normal[i]) Normalize(p, columns);
+        if (!normal[i]) Normalize(p, columns, SinkShare(sink, shifts[i]));
         const T* dyi = dy.rows + i * dy.stride;
         const T* yi = y.rows + i * y.stride;
         const T dot =
@@ -168,9 +168,9 @@ class AttentionGradLaunch {
     }
   }
 
-  // Divides a row of exponentials by their sum.
-  static void Normalize(T* p, int64_t columns) {
-    const double sum = RowSum<T>(columns, [p](auto at) { return at(p); });
+  // Divides a row of exponentials by their sum and what a sink adds to it.
+  static void Normalize(T* p, int64_t columns, double share) {
+    const double sum = RowSum<T>(columns, [p](auto at) { return at(p); }) + share;
     const T scale = sum == 0 ? T(0) : static_cast<T>(1 / sum);
 #pragma omp simd
     for (int64_t j = 0; j < columns; ++j) p[j] *= scale;
@@ -214,7 +214,7 @@ struct AttentionGrad {
 };
 
 absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));  // what is dispatched by is there
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 8, 3));  // what is dispatched by is there
   return DispatchStored<AttentionGrad>(spec, spec.operands[1].dtype);
 }
 

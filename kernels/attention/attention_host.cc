@@ -47,7 +47,8 @@ class AttentionLaunch {
     const S* query = args.operand<S>(0) + query_rows.offset;
     const S* key = args.operand<S>(1) + key_rows.offset;
     const S* given_value = args.operand<S>(2) + value_rows.offset;
-    const void* mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[3];
+    const void* mask = s.MaskOf(args);
+    const T sink = s.SinkAt<T>(args, head);
     S* result = args.result<S>(0) + result_rows.offset;
     T* logsumexp = args.result<T>(1) + (batch * s.heads + head) * s.queries;
 
@@ -77,14 +78,15 @@ class AttentionLaunch {
         const int64_t last = std::max(s.Visible(first + i) - begin, int64_t{0});
         const int64_t hidden = std::min(s.FirstVisible(first + i) - begin, last);
         ScoreRow(s, mask, batch, head, first + i, begin, last, score);
-        const T max = RowMax<T>(score + hidden, last - hidden, -std::numeric_limits<T>::infinity());
+        const T max = RowMax<T>(score + hidden, last - hidden, sink);
         maxima[i] = static_cast<double>(max);
         ShiftRow(score, hidden, last, columns, max);
       }
       ExpBlock(scores, rows * columns);
       for (int64_t i = 0; i < rows; ++i) {
         const T* score = scores + i * columns;
-        sums[i] = RowSum<T>(columns, [score](auto at) { return at(score); });
+        sums[i] = RowSum<T>(columns, [score](auto at) { return at(score); }) +
+                  SinkShare(sink, static_cast<T>(maxima[i]));
       }
       // A row that sees nothing has the maximum -infinity and the sum 0; a NaN sum gives NaN.
 #pragma omp simd
@@ -125,7 +127,7 @@ struct Attention {
 };
 
 absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));  // what is dispatched by is there
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 5, 2));  // what is dispatched by is there
   return DispatchStored<Attention>(spec, spec.operands[0].dtype);
 }
 

@@ -28,6 +28,7 @@ struct AttentionLaunch {
   bool causal;
   enum class Mask : int32_t { kNone, kBool, kComputed, kBFloat16 } mask;
   int64_t mask_strides[4];
+  bool narrow_sink;  // bf16
   // Elements from one sample, head and row to the next.
   struct Strides {
     int64_t sample, head, row;

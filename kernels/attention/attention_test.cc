@@ -28,6 +28,7 @@ struct Case {
   int64_t window = 0;
   double softcap = 0;
   bool sequence_first = false;
+  bool sink = false;
 };
 
 const Case kCases[] = {
@@ -57,6 +58,37 @@ const Case kCases[] = {
     {"sequence first", 2, 6, 2, 33, 47, 8, 24, false, {}, false, 0, 0, true},
     {"sequence first, one head", 2, 1, 1, 40, 40, 16, 16, true, {}, false, 0, 0, true},
     {"sequence first, all", 2, 4, 2, 70, 70, 20, 16, true, {2, 4, 70, 70}, true, 9, 0.7, true},
+    {"sink", 2, 3, 3, 40, 40, 16, 16, false, {}, false, 0, 0, false, true},
+    {"sink, rows that see nothing",
+     2,
+     4,
+     2,
+     9,
+     5,
+     8,
+     8,
+     true,
+     {2, 1, 9, 5},
+     true,
+     2,
+     0,
+     false,
+     true},
+    {"sink, sequence first, all",
+     2,
+     4,
+     2,
+     70,
+     70,
+     20,
+     16,
+     true,
+     {1, 4, 70, 70},
+     false,
+     9,
+     0.7,
+     true,
+     true},
     {"heads of 100 and 72", 1, 2, 1, 40, 70, 100, 72, true},
     {"heads of 72 and 128", 1, 2, 2, 33, 33, 72, 128, false, {1, 2, 33, 33}},
 };
@@ -93,7 +125,7 @@ struct Reference {
 };
 
 Reference Compute(const Case& c, double scale, const Values& q, const Values& k, const Values& v,
-                  const Tensor* mask, const Values& dy) {
+                  const Tensor* mask, const Values& dy, const Values& sinks = {}) {
   Reference r;
   r.result.resize(c.b * c.h * c.s * c.e);
   r.logsumexp.resize(c.b * c.h * c.s);
@@ -128,10 +160,12 @@ Reference Compute(const Case& c, double scale, const Values& q, const Values& k,
           if (c.window > 0 && j <= i + c.t - c.s - c.window) p[j] = -kInfinity;
           max = std::max(max, p[j]);
         }
+        if (!sinks.empty()) max = std::max(max, sinks[h]);
         for (double& x : p) {
           x = max == -kInfinity ? 0 : std::exp(x - max);
           sum += x;
         }
+        if (!sinks.empty()) sum += std::exp(sinks[h] - max);
         r.logsumexp[row] = max == -kInfinity ? -kInfinity : max + std::log(sum);
         for (double& x : p) x = sum > 0 ? x / sum : 0;
         double dot = 0;
@@ -165,7 +199,7 @@ struct Range {
 // Runs both kernels, the gradient on the forward's own results. Numbers of bf16 have a logsumexp of
 // f32; their gradients see an output that is rounded, and are compared within `slack` roundings.
 void Check(const Case& c, DType dtype, double scale, const Tensor* mask, double slack,
-           Range queries = {}, Range keys = {}) {
+           Range queries = {}, Range keys = {}, Range sinks = {}) {
   const DType computed = dtype == DType::kBF16 ? DType::kF32 : dtype;
   const auto expect_gradient = [&](const Tensor& actual, const Values& expected) {
     if (dtype != DType::kBF16) return ExpectClose(actual, expected, slack);
@@ -180,8 +214,10 @@ void Check(const Case& c, DType dtype, double scale, const Tensor* mask, double 
   const Tensor k = Tensor::Random(dtype, {c.b, c.g, c.t, c.d}, 2, keys.low, keys.high);
   const Tensor v = Tensor::Random(dtype, {c.b, c.g, c.t, c.e}, 3);
   const Tensor dy = Tensor::Random(dtype, {c.b, c.h, c.s, c.e}, 4);
-  const Reference expected =
-      Compute(c, scale, q.values(), k.values(), v.values(), mask, dy.values());
+  Tensor sink;
+  if (c.sink) sink = Tensor::Random(dtype, {c.h}, 6, sinks.low, sinks.high);
+  const Reference expected = Compute(c, scale, q.values(), k.values(), v.values(), mask,
+                                     dy.values(), c.sink ? sink.values() : Values());
   const Attributes attributes = {{"scale", scale},
                                  {"causal", int64_t{c.causal}},
                                  {"window", c.window},
@@ -192,6 +228,7 @@ void Check(const Case& c, DType dtype, double scale, const Tensor* mask, double 
   const std::vector<runtime::TensorSpec> specs = {operands[0].spec(), operands[1].spec(),
                                                   operands[2].spec()};
   if (mask != nullptr) operands.push_back(*mask);
+  if (c.sink) operands.push_back(sink);
   const Tensor cotangent = laid_out(dy);
   const auto forward =
       RunKernel("attention", operands, {cotangent.spec(), {computed, {c.b, c.h, c.s}}}, attributes);
@@ -306,6 +343,45 @@ TEST(AttentionTest, LargeScoresKeepTheirDigits) {
   const Reference expected =
       Compute(same, 1e-3, q.values(), q.values(), v.values(), nullptr, v.values());
   ExpectClose(grads[2], expected.dv, 20);
+}
+
+// Rows whose logsumexp is too large to subtract get their share of the sink all the same.
+TEST(AttentionTest, LargeScoresBesideSinks) {
+  Case c = {"", 1, 2, 1, 8, 40, 16, 16};
+  c.sink = true;
+  const Range sinks = {100, 120};
+  Check(c, DType::kF64, 20, nullptr, 1e2, {}, {}, sinks);  // scores up to some 100
+  Check(c, DType::kF32, 20, nullptr, 50, {}, {}, sinks);
+}
+
+// A sink of bf16 numbers may be f32, and one of -infinity is none.
+TEST(AttentionTest, WideSinksAndNone) {
+  const Tensor q = Tensor::Random(DType::kBF16, {1, 2, 8, 16}, 1);
+  const std::vector<runtime::TensorSpec> results = {q.spec(), {DType::kF32, {1, 2, 8}}};
+  const Attributes attributes = {{"scale", 0.25}};
+  const auto run = [&](std::vector<Tensor> operands) {
+    return RunKernel("attention", std::move(operands), results, attributes);
+  };
+  const Values sinks = {0.5, -1.25};  // of bf16, too
+  const auto narrow = run({q, q, q, Tensor({DType::kBF16, {2}}, sinks)});
+  const auto wide = run({q, q, q, Tensor({DType::kF32, {2}}, sinks)});
+  const auto off = run({q, q, q, Tensor({DType::kF32, {2}}, {-kInfinity, -kInfinity})});
+  const auto none = run({q, q, q});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(narrow[i].values(), wide[i].values());
+    EXPECT_EQ(off[i].values(), none[i].values());
+    EXPECT_NE(wide[i].values(), none[i].values());
+  }
+}
+
+TEST(AttentionTest, SinksOfOtherHeadsAreInvalid) {
+  const Tensor q = Tensor::Random(DType::kF32, {1, 2, 2, 4}, 1);
+  const Tensor sink = Tensor::Random(DType::kF32, {3}, 2);
+  EXPECT_EQ(TryKernel("attention", {q, q, q, sink}, {q.spec(), {DType::kF32, {1, 2, 2}}},
+                      {{"scale", 1.0}})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AttentionTest, NaNIsNotLost) {

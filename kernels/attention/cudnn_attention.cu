@@ -1,7 +1,8 @@
-// What attention.h asks and cuDNN's attention does not do: masks of truth values, and rows that see
-// nothing, whose output is 0 and whose logsumexp is -infinity.
+// What attention.h asks and cuDNN's attention does not do, or not in all versions: masks of truth
+// values, rows that see nothing, whose output is 0 and whose logsumexp is -infinity, and sinks.
 #include "kernels/attention/cudnn_attention_launch.h"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/math.cuh"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -74,6 +75,30 @@ ORIEL_CUDA_KERNEL(kCudnnAttentionThreads, oriel_attention_unseen, OutputLaunch o
                           head % o.heads * o.head_stride + query * o.row_stride;
       for (int64_t i = lane; i < o.columns; i += 32) at[i] = Narrow<__nv_bfloat16>(0.0f);
     }
+  }
+}
+
+// Gives the sink of each head its share: with m = log(exp(logsumexp) + exp(sink)), the output of a
+// row, which is rounded once more, is multiplied by exp(logsumexp - m), and its logsumexp becomes
+// m. A warp for each row.
+ORIEL_CUDA_KERNEL(kCudnnAttentionThreads, oriel_attention_sink, OutputLaunch o, bool narrow_sink,
+                  const void* sinks, __nv_bfloat16* output, float* logsumexp) {
+  const int lane = threadIdx.x % 32;
+  for (int64_t row = GlobalThread() / 32; row < o.rows; row += GlobalThreads() / 32) {
+    const int64_t query = row % o.queries, head = row / o.queries;
+    const float own = logsumexp[row];
+    const float sink = narrow_sink ? Widen(static_cast<const __nv_bfloat16*>(sinks)[head % o.heads])
+                                   : static_cast<const float*>(sinks)[head % o.heads];
+    if (sink == -Infinity()) continue;
+    const float highest = own > sink ? own : sink;
+    const float share = Exp(own - highest), sum = share + Exp(sink - highest);
+    __nv_bfloat16* at = output + head / o.heads * o.sample_stride + head % o.heads * o.head_stride +
+                        query * o.row_stride;
+    for (int64_t i = lane; i < o.columns; i += 32) {
+      at[i] = Narrow<__nv_bfloat16>(Widen(at[i]) * (share / sum));
+    }
+    __syncwarp();  // all have read the logsumexp
+    if (lane == 0) logsumexp[row] = highest + Log(sum);
   }
 }
 

@@ -261,6 +261,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
   ORIEL_ASSIGN_OR_RETURN(const Attention attention,
                          Attention::Make(spec, s, /*backward=*/false, {s.batch, s.groups}, device));
   ORIEL_ASSIGN_OR_RETURN(const Function unseen, device.Find("oriel_attention_unseen"));
+  ORIEL_ASSIGN_OR_RETURN(const Function add_sink, device.Find("oriel_attention_sink"));
   const std::vector<int64_t>& strides = attention.graph.output.strides;
   const OutputLaunch output{s.batch * s.heads * s.queries,
                             s.heads,
@@ -275,7 +276,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
     const CUstream stream = StreamOf(args);
     const CUdeviceptr bias = device.scratch();
     const bool masked = attention.bias_count > 0;
-    ORIEL_RETURN_IF_ERROR(attention.RunBias(stream, masked ? args.operands[3] : nullptr, bias));
+    ORIEL_RETURN_IF_ERROR(attention.RunBias(stream, s.MaskOf(args), bias));
     std::unordered_map<int64_t, void*> tensors = {{SdpaGraph::kQuery, Address(args.operands[0])},
                                                   {SdpaGraph::kKey, Address(args.operands[1])},
                                                   {SdpaGraph::kValue, Address(args.operands[2])},
@@ -283,10 +284,16 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
                                                   {SdpaGraph::kStatistics, args.results[1]}};
     if (masked) tensors[SdpaGraph::kBias] = reinterpret_cast<void*>(bias);
     ORIEL_RETURN_IF_ERROR(attention.Run(stream, tensors, bias + bias_end));
-    if (!masked) return absl::OkStatus();
-    return unseen.Launch(BlocksFor(device, output.rows, kCudnnAttentionThreads),
-                         {kCudnnAttentionThreads}, stream, output, args.results[0],
-                         args.results[1]);
+    const Grid threads = {kCudnnAttentionThreads};
+    if (masked) {
+      ORIEL_RETURN_IF_ERROR(unseen.Launch(BlocksFor(device, output.rows, kCudnnAttentionThreads),
+                                          threads, stream, output, args.results[0],
+                                          args.results[1]));
+    }
+    const void* sink = s.SinkOf(args);
+    if (sink == nullptr) return absl::OkStatus();
+    return add_sink.Launch(BlocksFor(device, output.rows * 32, kCudnnAttentionThreads), threads,
+                           stream, output, s.narrow_sink, sink, args.results[0], args.results[1]);
   });
 }
 
@@ -312,7 +319,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& 
         {SdpaGraph::kQueryGrad, args.results[0]}, {SdpaGraph::kKeyGrad, args.results[1]},
         {SdpaGraph::kValueGrad, args.results[2]}};
     if (masked) {
-      ORIEL_RETURN_IF_ERROR(attention.RunBias(stream, in[6], bias));
+      ORIEL_RETURN_IF_ERROR(attention.RunBias(stream, s.MaskOf(args), bias));
       ORIEL_RETURN_IF_ERROR(make_shifts.Launch(BlocksFor(device, rows, kCudnnAttentionThreads),
                                                {kCudnnAttentionThreads}, stream, rows, in[5],
                                                shifts));

@@ -1,6 +1,7 @@
 #include <map>
 #include <tuple>
 
+#include "ir/interfaces/kernel_attributes.h"
 #include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
@@ -208,9 +209,7 @@ class ProgramWriter {
     llvm::SmallVector<mlir::NamedAttribute> result;
     for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
       llvm::StringRef name = attribute.getName();
-      // The numbers of operands and results tell what each is.
-      const bool isSegments = name == "operandSegmentSizes" || name == "resultSegmentSizes";
-      if (name == "origin" || isSegments || name.starts_with("oriel.")) continue;
+      if (ir::isOfCompiler(name)) continue;
       if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::DenseI64ArrayAttr>(
               attribute.getValue())) {
         op.emitOpError("has the attribute ") << name << ", which a kernel can't take";

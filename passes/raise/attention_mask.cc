@@ -75,8 +75,10 @@ void AttentionMask::keep(Value mask) { hide({mask}, -kInfinity, 4, true); }
 
 // Whether large negative numbers hide as well as -infinity does. They do if every query sees a key;
 // else softmax spreads over what is hidden. That is known of causality and windows, however many,
-// and of a single term; and if nothing else that is added can hide.
+// and of a single term; and if nothing else that is added can hide. Beside a sink softmax spreads
+// over nothing that is hidden.
 bool AttentionMask::finiteIsBoolean() const {
+  if (sunk_) return true;
   bool structural = true, seeing = true;
   for (const Hidden& term : hidden_) {
     VisibleKeys keys(term.choice, queries_, keys_);

@@ -22,6 +22,8 @@ class AttentionMask {
   void keep(mlir::Value mask);
   // Causality or a window that the attention has already.
   void structure() { structured_ = true; }
+  // A score that nothing hides: of a row that sees nothing, it takes all.
+  void sink() { sunk_ = true; }
 
   // To be called once all terms are there; false if attention can't take them.
   bool resolve();
@@ -65,7 +67,7 @@ class AttentionMask {
   llvm::SmallVector<Added> added_;
   llvm::SmallVector<Hidden> spread_;  // rows that all of these hide are spread over all keys
 
-  bool structured_ = false, causal_ = false, simpler_ = false;
+  bool structured_ = false, sunk_ = false, causal_ = false, simpler_ = false;
   int64_t window_ = 0;
 };
 

@@ -248,6 +248,9 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
     column (decomposed relative positions), becomes columns of the queries, times columns of the
     keys that are 1 where a key is of that row or column. Another learned bias stays as written.
 
+    A column more of scores, the same for all samples and queries, whose probability is dropped, is
+    the sink of the attention. Beside it a large negative number is the same as -infinity.
+
     An `oriel.attention` that the importer made takes scales, repeated heads, masks and biases
     likewise.
 

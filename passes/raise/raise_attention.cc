@@ -1,6 +1,7 @@
 #include "passes/raise/attention_mask.h"
 #include "passes/raise/attention_operands.h"
 #include "passes/raise/attention_scores.h"
+#include "passes/raise/attention_sink.h"
 #include "passes/raise/key_columns.h"
 #include "passes/raise/match.h"
 #include "passes/raise/merged_dims.h"
@@ -101,7 +102,7 @@ struct ProbabilitiesFirst : mlir::OpRewritePattern<ir::MatmulOp> {
   LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
     auto isOfSoftmax = [](Value value) {
       value = withoutSplit(value);
-      return matchSoftmax(value) || matchShownSoftmax(value);
+      return matchSoftmax(value) || matchShownSoftmax(value) || SunkSoftmax::match(value);
     };
     if (!matchProduct(op) || !op.getTransposeRhs() || !isOfSoftmax(op.getRhs()) ||
         isOfSoftmax(op.getLhs())) {
@@ -190,14 +191,16 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       return rewriter.notifyMatchFailure(op, "no [b, h, s, e] product");
     }
     Value probabilities = withoutSplit(op.getLhs());
-    ir::SoftmaxOp softmax = matchSoftmax(probabilities);
-    auto shown = softmax ? std::nullopt : matchShownSoftmax(probabilities);
+    const std::optional<SunkSoftmax> sunk = SunkSoftmax::match(probabilities);
+    ir::SoftmaxOp softmax = sunk ? ir::SoftmaxOp() : matchSoftmax(probabilities);
+    auto shown = sunk || softmax ? std::nullopt : matchShownSoftmax(probabilities);
     if (shown) softmax = shown->first;
-    if (!softmax || static_cast<int64_t>(softmax.getDim()) != softmax.getType().getRank() - 1) {
+    if (!sunk &&
+        (!softmax || static_cast<int64_t>(softmax.getDim()) != softmax.getType().getRank() - 1)) {
       return rewriter.notifyMatchFailure(op,
                                          "the left operand is no softmax over its last dimension");
     }
-    std::optional<Scores> scores = matchScores(softmax.getInput());
+    std::optional<Scores> scores = matchScores(sunk ? sunk->scores() : Value(softmax.getInput()));
     if (!scores) return rewriter.notifyMatchFailure(op, "scores are no masked product");
     if (shown && !scores->hideAgain(shown->second, softmax.getType().getRank())) {
       return rewriter.notifyMatchFailure(op, "a mask hides other probabilities than scores");
@@ -208,6 +211,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     const AttentionOperand &query = operands->query, &key = operands->key;
     const double scale = scores->scale * query.scale * key.scale;
     AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], key.shape[2]);
+    if (sunk) mask.sink();
     const std::vector<KeyColumns> columns = takeTerms(*scores, *operands, scale, mask);
     if (!mask.resolve()) return rewriter.notifyMatchFailure(op, "attention can't take the mask");
 
@@ -223,8 +227,9 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       std::tie(queries, keys) = addColumns(rewriter, loc, queries, keys, columns, scale);
     }
     Value values = operands->value.materialize(rewriter, loc);
-    auto attention = ir::AttentionOp::create(rewriter, loc, queries, keys, values, maskValue, scale,
-                                             mask.causal(), mask.window(), scores->softcap);
+    Value sink = sunk ? sunk->make(rewriter, loc) : Value();
+    auto attention = ir::AttentionOp::create(rewriter, loc, queries, keys, values, maskValue, sink,
+                                             scale, mask.causal(), mask.window(), scores->softcap);
     Value result = attention.getResult();
     if (Value seeing = mask.seeing(rewriter, loc)) {
       Value mean = meanOfKeys(rewriter, loc, values, query.shape[1]);
@@ -255,6 +260,7 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
     }
     AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], keyHeads.shape[2]);
     if (op.getCausal() || op.getWindow() > 0) mask.structure();
+    if (op.getSink()) mask.sink();
     bool resolved = false;
     if (Value given = op.getMask()) {
       if (elementOf(given).isInteger(1)) {
@@ -278,8 +284,9 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
                           : op.getMask();
     auto attention = ir::AttentionOp::create(
         rewriter, loc, query.materialize(rewriter, loc), keyHeads.materialize(rewriter, loc),
-        valueHeads.materialize(rewriter, loc), maskValue, op.getScale() * query.scale * key.scale,
-        op.getCausal() || (simplerMask && mask.causal()), window, op.getSoftcap());
+        valueHeads.materialize(rewriter, loc), maskValue, op.getSink(),
+        op.getScale() * query.scale * key.scale, op.getCausal() || (simplerMask && mask.causal()),
+        window, op.getSoftcap());
     rewriter.replaceOp(op, attention);
     return success();
   }
@@ -366,8 +373,8 @@ struct BiasesToColumns : mlir::OpRewritePattern<ir::AttentionOp> {
     auto [queries, keys] =
         addColumns(rewriter, op.getLoc(), op.getQuery(), op.getKey(), *columns, op.getScale());
     rewriter.replaceOpWithNewOp<ir::AttentionOp>(op, queries, keys, op.getValue(), Value(),
-                                                 op.getScale(), op.getCausal(), op.getWindow(),
-                                                 op.getSoftcap());
+                                                 op.getSink(), op.getScale(), op.getCausal(),
+                                                 op.getWindow(), op.getSoftcap());
     return success();
   }
 };
@@ -385,7 +392,7 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 
   LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
     llvm::ArrayRef<int64_t> query = shapeOf(op.getQuery());
-    bool hasHeads = query[1] != 1 || tensorType(op.getKey()).getDimSize(1) != 1;
+    bool hasHeads = query[1] != 1 || tensorType(op.getKey()).getDimSize(1) != 1 || op.getSink();
     if (op.getSequenceFirst() || hasHeads || !op.getLogsumexp().use_empty()) {
       return rewriter.notifyMatchFailure(op, "has heads");
     }
@@ -416,9 +423,10 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
       llvm::SmallVector<Value> parts = llvm::map_to_vector(columns.getInputs(), splitOne);
       return ir::ConcatOp::create(rewriter, op.getLoc(), parts, /*dim=*/3);
     };
-    auto attention = ir::AttentionOp::create(
-        rewriter, op.getLoc(), split(op.getQuery()), split(op.getKey()), split(op.getValue()),
-        split(op.getMask()), op.getScale(), op.getCausal(), op.getWindow(), op.getSoftcap());
+    auto attention =
+        ir::AttentionOp::create(rewriter, op.getLoc(), split(op.getQuery()), split(op.getKey()),
+                                split(op.getValue()), split(op.getMask()), /*sink=*/Value(),
+                                op.getScale(), op.getCausal(), op.getWindow(), op.getSoftcap());
     Value merged = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getResult().getType(),
                                          attention.getResult());
     rewriter.replaceAllUsesWith(op.getResult(), merged);

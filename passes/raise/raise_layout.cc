@@ -353,7 +353,7 @@ struct AttentionBeforeTranspose : mlir::OpRewritePattern<ir::AttentionOp> {
     auto attention = ir::AttentionOp::create(
         rewriter, loc, withoutSwap(rewriter, loc, op.getQuery()),
         withoutSwap(rewriter, loc, op.getKey()), withoutSwap(rewriter, loc, op.getValue()),
-        op.getMask(), op.getScale(), op.getCausal(), op.getWindow(), op.getSoftcap(),
+        op.getMask(), op.getSink(), op.getScale(), op.getCausal(), op.getWindow(), op.getSoftcap(),
         /*sequence_first=*/true);
     Value result = swapHeads(rewriter, loc, attention.getResult());
     rewriter.replaceOp(op, {result, attention.getLogsumexp()});

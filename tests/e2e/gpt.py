@@ -26,6 +26,7 @@ class Gpt:
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     row_tables: bool = False  # queries of each position, times a table of its own, are added to scores (MViTv2, Li et al. 2022)
     grid: int = 0  # rows of an image of positions: queries times a table of its rows, and one of its columns, are added to scores (MViTv2)
+    sinks: bool = False  # each head has a score more, learned, that has no value (gpt-oss, OpenAI 2025)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
     chosen: int = 0  # the experts of a token, of the largest gates; 0: all
@@ -153,6 +154,14 @@ class Gpt:
             both = graph.node("Add", biases, f"{name}.biases")
             return graph.node("Reshape", [both, constant(f"{name}.scores.shape", [*zeros, sequence, sequence])], f"{name}.by_grid")
 
+        def with_sinks(scores: str, name: str) -> str:
+            sinks = parameter(f"{name}.sinks", random.standard_normal(heads))
+            sinks = graph.node("Reshape", [sinks, constant(f"{name}.sinks.shape", [1, heads, 1, 1])], f"{name}.sinks.heads")
+            rows = graph.node("Shape", [scores], f"{name}.rows", start=0, end=3)
+            rows = graph.node("Concat", [rows, constant(f"{name}.sinks.column", [1])], f"{name}.sinks.rows", axis=0)
+            column = graph.node("Expand", [sinks, rows], f"{name}.sinks.expanded")
+            return graph.node("Concat", [scores, column], f"{name}.with_sinks", axis=-1)
+
         def attention(x: str, name: str) -> str:
             if self.merged:
                 x = graph.node("Transpose", [x], f"{name}.positions", perm=[1, 0, 2])
@@ -174,7 +183,11 @@ class Gpt:
             if self.grid:
                 scores = graph.node("Add", [scores, grid_biases(heads_of["q"], name)], f"{name}.scores.by_grid")
             scores = graph.node("Add", [scores, mask], f"{name}.masked")
+            if self.sinks:
+                scores = with_sinks(scores, name)
             probabilities = dropped(graph.node("Softmax", [scores], f"{name}.probabilities"))
+            if self.sinks:
+                probabilities = slice_of(probabilities, (3, 0, sequence))
             context = graph.node("MatMul", [probabilities, heads_of["v"]], f"{name}.context")
             context = graph.node("Transpose", [context], f"{name}.context.rows", perm=rows)
             context = graph.node("Reshape", [context, joined], f"{name}.joined")

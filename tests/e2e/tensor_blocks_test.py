@@ -44,6 +44,15 @@ class TensorBlocksTest(TensorParallelTestCase):
                 self.assertNotIn(b"softmax", self.plan(gpt=gpt).read_bytes())
                 self.check(grid=2, merged=merged)
 
+    def test_sinks(self):
+        """They are an attention's, whose heads ranks share; and as the model has them."""
+        gpt = Gpt(sequence=16, sinks=True)
+        self.assertNotIn(b"softmax", self.plan(gpt=gpt).read_bytes())
+        unfused = self.plan("--unfused", "attention", gpt=gpt)
+        self.assertIn(b"softmax", unfused.read_bytes())
+        self.assert_same(self.numbers(self.plan(gpt=gpt), 1), self.numbers(unfused, 1), "unfused")
+        self.check(sinks=True)
+
     def test_experts(self):
         """Each rank has some of them; gates, of which it takes those, are all there on each rank."""
         self.check(experts=4)

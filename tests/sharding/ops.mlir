@@ -56,6 +56,11 @@ func.func @reshapes(%a: tensor<2x4x6xf64>) -> (tensor<8x6xf64>, tensor<2x4x2x3xf
   return %0, %1, %2, %3, %4 : tensor<8x6xf64>, tensor<2x4x2x3xf64>, tensor<12x4xf64>, tensor<2x6x1x4xf64>, tensor<1x48xf64>
 }
 
+func.func @sunk_heads(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x3x2xf64>, %v: tensor<2x2x3x4xf64>, %sink: tensor<4xf64>) -> tensor<2x4x3x4xf64> {
+  %0, %lse = oriel.attention %q, %k, %v sink %sink {scale = 0.5} : (tensor<2x4x3x2xf64>, tensor<2x2x3x2xf64>, tensor<2x2x3x4xf64>, tensor<4xf64>) -> (tensor<2x4x3x4xf64>, tensor<2x4x3xf64>)
+  return %0 : tensor<2x4x3x4xf64>
+}
+
 // Key heads fewer than the pieces of the query heads.
 func.func @grouped_heads(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x3x2xf64>, %v: tensor<2x2x3x4xf64>, %mask: tensor<2x1x3x3xi1> {check.low = 0.0, check.high = 2.0}) -> tensor<2x4x3x4xf64> {
   %0, %lse = oriel.attention %q, %k, %v, %mask {scale = 0.5} : (tensor<2x4x3x2xf64>, tensor<2x2x3x2xf64>, tensor<2x2x3x4xf64>, tensor<2x1x3x3xi1>) -> (tensor<2x4x3x4xf64>, tensor<2x4x3xf64>)

@@ -125,3 +125,22 @@ func.func @attention_bias_and_hidden_keys(%q: tensor<1x1x3x2xf64>, %k: tensor<1x
   %0, %1 = oriel.attention %q, %k, %v, %mask {scale = 0.7} : (tensor<1x1x3x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x3x3xf64>) -> (tensor<1x1x3x2xf64>, tensor<1x1x3xf64>)
   return %0 : tensor<1x1x3x2xf64>
 }
+
+// A score of each head whose value is 0.
+func.func @attention_sink(%q: tensor<2x2x3x4xf64>, %k: tensor<2x2x5x4xf64>, %v: tensor<2x2x5x4xf64>, %s: tensor<2xf64>) -> tensor<2x2x3x4xf64> {
+  %0, %1 = oriel.attention %q, %k, %v sink %s {scale = 0.7} : (tensor<2x2x3x4xf64>, tensor<2x2x5x4xf64>, tensor<2x2x5x4xf64>, tensor<2xf64>) -> (tensor<2x2x3x4xf64>, tensor<2x2x3xf64>)
+  return %0 : tensor<2x2x3x4xf64>
+}
+
+// The cotangents of a learned mask and of sinks; with the heads behind positions.
+func.func @attention_mask_and_sink(%q: tensor<2x3x4x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x3xf64>, %m: tensor<1x4x3x4xf64>, %s: tensor<4xf64>) -> tensor<2x3x4x3xf64> {
+  %0, %1 = oriel.attention %q, %k, %v, %m sink %s {scale = 0.7, causal = true, window = 2 : i64, softcap = 1.5, sequence_first = true} : (tensor<2x3x4x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x3xf64>, tensor<1x4x3x4xf64>, tensor<4xf64>) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>)
+  return %0 : tensor<2x3x4x3xf64>
+}
+
+// A row that sees nothing but its sink.
+func.func @attention_sink_alone(%q: tensor<1x1x2x2xf64>, %k: tensor<1x1x3x2xf64>, %v: tensor<1x1x3x2xf64>, %s: tensor<1xf64>) -> tensor<1x1x2x2xf64> {
+  %m = oriel.constant {value = dense<[[[[false, false, false], [true, true, false]]]]> : tensor<1x1x2x3xi1>} : () -> tensor<1x1x2x3xi1>
+  %0, %1 = oriel.attention %q, %k, %v, %m sink %s {scale = 0.7} : (tensor<1x1x2x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x2x3xi1>, tensor<1xf64>) -> (tensor<1x1x2x2xf64>, tensor<1x1x2xf64>)
+  return %0 : tensor<1x1x2x2xf64>
+}

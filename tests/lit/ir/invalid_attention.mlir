@@ -172,6 +172,24 @@ func.func @negative_softcap(%q: tensor<2x4x8x16xf32>) {
 
 // -----
 
+func.func @sink_heads(%q: tensor<2x4x8x16xf32>, %s: tensor<2xf32>) {
+  // expected-error@+2 {{expects a sink of shape [4], got [2]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.attention %q, %q, %q sink %s {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @sink_type(%q: tensor<2x4x8x16xbf16>, %s: tensor<4xf64>) {
+  // expected-error@+2 {{expects a sink with elements of type 'bf16', got 'tensor<4xf64>'}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.attention %q, %q, %q sink %s {scale = 0.25 : f64} : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<4xf64>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
 // With `sequence_first`, a query has its heads in the third dimension.
 func.func @sequence_first_heads(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x3x16xf32>) {
   // expected-error@+2 {{expects a number of key heads that divides the 4 query heads, got 3}}

@@ -233,13 +233,17 @@ func.func @normalization(%x: tensor<2x8x64xf32>, %w: tensor<64xf32>, %row: tenso
 
 // CHECK-LABEL: @attention
 func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x8x16xf32>, %mask: tensor<2x1x1x8xi1>,
-                     %lse: tensor<2x4x8xf32>, %table: tensor<1x1x8x16xf32>) {
+                     %lse: tensor<2x4x8xf32>, %table: tensor<1x1x8x16xf32>, %s: tensor<4xf32>) {
   // CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}} {causal = true, scale = 2.500000e-01 : f64}
   %0:2 = oriel.attention %q, %k, %k {scale = 0.25 : f64, causal = true} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
   // CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {scale
   %1:2 = oriel.attention %q, %k, %k, %mask {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x1x1x8xi1>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
   // CHECK: oriel.attention_grad
   %2:3 = oriel.attention_grad %q, %q, %k, %k, %q, %lse, %mask {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8xf32>, tensor<2x1x1x8xi1>) -> (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>)
+  // CHECK: oriel.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} sink %{{[^,]*}} {scale = 2.500000e-01 : f64}
+  %4:2 = oriel.attention %q, %k, %k sink %s {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>, tensor<4xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: oriel.attention_grad {{.*}}, %{{[^,]*}} sink %{{[^,]*}} {scale = 2.500000e-01 : f64}
+  %5:3 = oriel.attention_grad %q, %q, %k, %k, %q, %lse, %mask sink %s {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8xf32>, tensor<2x1x1x8xi1>, tensor<4xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>)
   // CHECK: oriel.rope %{{.*}}, %{{.*}}, %{{.*}} {inverse = true}
   %3 = oriel.rope %q, %table, %table {inverse = true} : (tensor<2x4x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) -> tensor<2x4x8x16xf32>
   return
