@@ -1,6 +1,8 @@
 #include "passes/raise/visible_keys.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include "llvm/Support/MathExtras.h"
 #include "mlir/IR/Matchers.h"
@@ -29,16 +31,32 @@ Value withoutRepetition(Value value) {
   }
 }
 
+namespace {
+
+// The bits of each byte, the lowest first.
+constexpr std::array<std::array<bool, 8>, 256> bitsOfBytes() {
+  std::array<std::array<bool, 8>, 256> bits{};
+  for (size_t byte = 0; byte < bits.size(); ++byte) {
+    for (size_t i = 0; i < 8; ++i) bits[byte][i] = ((byte >> i) & 1) != 0;
+  }
+  return bits;
+}
+
+}  // namespace
+
 llvm::SmallVector<bool> seenKeys(mlir::DenseElementsAttr table, bool keepsWhereTrue) {
   // One element stands for all of a splat, which may be huge.
   if (table.isSplat()) return {table.getSplatValue<bool>() == keepsWhereTrue};
   const size_t count = table.getNumElements();
   llvm::SmallVector<bool> result(count);
   // Every layer of a model asks for a table of all its positions, and iterators are slow.
-  const llvm::ArrayRef<char> bits = table.getRawData();
-  if (bits.size() == llvm::divideCeil(count, 8)) {
-    for (size_t i = 0; i < count; ++i) {
-      result[i] = ((bits[i / 8] >> (i % 8)) & 1) == (keepsWhereTrue ? 1 : 0);
+  const llvm::ArrayRef<char> bytes = table.getRawData();
+  if (bytes.size() == llvm::divideCeil(count, 8)) {
+    static constexpr std::array<std::array<bool, 8>, 256> kBits = bitsOfBytes();
+    const auto flips = static_cast<uint8_t>(keepsWhereTrue ? 0 : 0xff);
+    for (size_t i = 0; i < count; i += 8) {
+      const auto byte = static_cast<uint8_t>(static_cast<uint8_t>(bytes[i / 8]) ^ flips);
+      std::copy_n(kBits[byte].begin(), std::min<size_t>(8, count - i), result.begin() + i);
     }
     return result;
   }
