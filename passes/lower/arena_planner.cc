@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -49,70 +50,101 @@ bool meet(const ArenaBlock& a, const ArenaBlock& b) {
   });
 }
 
-// A block in time, for a first look: on the clock of all, and on that of copies.
-struct Hull {
-  TimeSpan beside, among;
-  bool isCopy;
-
-  explicit Hull(const ArenaBlock& block)
-      : beside(block.copy ? hullOf(block.copy->beside) : spanOf(block)),
-        among(block.copy ? hullOf(block.copy->among) : TimeSpan{0, -1}),
-        isCopy(block.copy.has_value()) {}
-
-  bool overlaps(const Hull& other) const {
-    return isCopy && other.isCopy ? overlap(among, other.among) : overlap(beside, other.beside);
+// Whether two of the blocks are in use at the same time. Orders ask for the same pairs: what was
+// found is remembered, for as many blocks as have room.
+class Meetings {
+ public:
+  explicit Meetings(const std::vector<ArenaBlock>& blocks) : blocks_(blocks) {
+    hulls_.reserve(blocks.size());
+    for (const ArenaBlock& block : blocks) hulls_.emplace_back(block);
+    constexpr size_t kMost = 8192;  // 64 MiB
+    if (blocks.size() <= kMost) known_.resize(blocks.size() * blocks.size());
   }
+
+  bool operator()(size_t a, size_t b) {
+    if (known_.empty()) return find(a, b);
+    Known& known = known_[a * blocks_.size() + b];
+    if (known == kUnknown) {
+      known = find(a, b) ? kMeet : kApart;
+      known_[b * blocks_.size() + a] = known;
+    }
+    return known == kMeet;
+  }
+
+ private:
+  enum Known : uint8_t { kUnknown, kMeet, kApart };
+
+  // A block in time, for a first look: on the clock of all, and on that of copies.
+  struct Hull {
+    TimeSpan beside, among;
+    bool isCopy;
+
+    explicit Hull(const ArenaBlock& block)
+        : beside(block.copy ? hullOf(block.copy->beside) : spanOf(block)),
+          among(block.copy ? hullOf(block.copy->among) : TimeSpan{0, -1}),
+          isCopy(block.copy.has_value()) {}
+
+    bool overlaps(const Hull& other) const {
+      return isCopy && other.isCopy ? overlap(among, other.among) : overlap(beside, other.beside);
+    }
+  };
+
+  bool find(size_t a, size_t b) const {
+    return hulls_[a].overlaps(hulls_[b]) && meet(blocks_[a], blocks_[b]);
+  }
+
+  const std::vector<ArenaBlock>& blocks_;
+  std::vector<Hull> hulls_;
+  std::vector<Known> known_;  // by pair; empty for too many blocks
 };
 
 // Blocks that have a place, by offset.
 class PlacedBlocks {
  public:
-  // The lowest offset at which nothing of the block is where something else is at the same time.
-  int64_t lowestFree(const ArenaBlock& block, int64_t& steps) const {
-    const int64_t bytes = aligned(block.bytes);
-    const Hull hull(block);
+  explicit PlacedBlocks(Meetings& meetings) : meetings_(meetings) {}
+
+  // The lowest offset at which nothing of so many bytes is where something else is at the same
+  // time as this block.
+  int64_t lowestFree(size_t block, int64_t bytes, int64_t& steps) {
     int64_t offset = 0;
-    for (uint32_t index : byOffset_) {
-      const Placed& other = placed_[index];
+    for (const Placed& other : placed_) {
       if (offset + bytes <= other.low) break;
       ++steps;
-      if (other.high > offset && hull.overlaps(other.hull) && meet(block, *other.block)) {
-        offset = other.high;
-      }
+      if (other.high > offset && meetings_(block, other.block)) offset = other.high;
     }
     return offset;
   }
 
-  void add(const ArenaBlock& block, int64_t offset) {
-    auto above =
-        std::upper_bound(byOffset_.begin(), byOffset_.end(), offset,
-                         [&](int64_t low, uint32_t other) { return low < placed_[other].low; });
-    byOffset_.insert(above, static_cast<uint32_t>(placed_.size()));
-    placed_.push_back({offset, offset + aligned(block.bytes), Hull(block), &block});
+  void add(size_t block, int64_t offset, int64_t bytes) {
+    auto above = std::upper_bound(placed_.begin(), placed_.end(), offset,
+                                  [](int64_t low, const Placed& other) { return low < other.low; });
+    placed_.insert(above, {offset, offset + bytes, block});
   }
 
  private:
   struct Placed {
     int64_t low, high;  // bytes [low, high) of the arena
-    Hull hull;
-    const ArenaBlock* block;
+    size_t block;
   };
+  Meetings& meetings_;
   std::vector<Placed> placed_;
-  std::vector<uint32_t> byOffset_;  // indices: they move at each insertion
 };
 
-// Each block, in this order, at the lowest offset that is free over its lifetime.
-ArenaLayout placeInOrder(const std::vector<ArenaBlock>& blocks, const std::vector<size_t>& order) {
+// Each block, in this order, at the lowest offset that is free over its lifetime. Not all of them
+// have a place where the arena has as many bytes as one that is `known`, or more.
+ArenaLayout placeInOrder(const std::vector<ArenaBlock>& blocks, const std::vector<size_t>& order,
+                         int64_t known, Meetings& meetings) {
   ArenaLayout layout;
   layout.offsets.assign(blocks.size(), 0);
-  PlacedBlocks placed;
+  PlacedBlocks placed(meetings);
   for (size_t index : order) {
-    const ArenaBlock& block = blocks[index];
-    if (block.bytes == 0) continue;
-    const int64_t offset = placed.lowestFree(block, layout.steps);
+    if (blocks[index].bytes == 0) continue;
+    const int64_t bytes = aligned(blocks[index].bytes);
+    const int64_t offset = placed.lowestFree(index, bytes, layout.steps);
     layout.offsets[index] = offset;
-    layout.bytes = std::max(layout.bytes, offset + aligned(block.bytes));
-    placed.add(block, offset);
+    layout.bytes = std::max(layout.bytes, offset + bytes);
+    if (layout.bytes >= known) break;
+    placed.add(index, offset, bytes);
   }
   return layout;
 }
@@ -161,10 +193,13 @@ ArenaLayout planArena(const std::vector<ArenaBlock>& blocks, const ArenaEffort& 
   };
   ArenaLayout best;
   int64_t steps = 0;
+  Meetings meetings(blocks);
   auto attempt = [&](auto key) {
     const bool isFirst = best.offsets.empty();
     if (!isFirst && (best.bytes <= enough || steps > effort.steps)) return;
-    ArenaLayout layout = placeInOrder(blocks, orderBy(blocks.size(), key));
+    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+    ArenaLayout layout =
+        placeInOrder(blocks, orderBy(blocks.size(), key), isFirst ? kNone : best.bytes, meetings);
     steps += layout.steps;
     if (isFirst || layout.bytes < best.bytes) best = std::move(layout);
   };
