@@ -1,6 +1,7 @@
 #include "ir/oriel/segment.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Threading.h"
 #include "passes/remat/block_policy.h"
 #include "passes/remat/budget.h"
 #include "passes/remat/forward_graph.h"
@@ -39,16 +40,40 @@ void print(ModuleOp program, const BudgetChoice& choice, int64_t budget) {
       << "overlap: " << overlapLevelName(choice.overlap.level) << '\n';
 }
 
-LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget,
-                          const std::optional<Overlap>& overlap, const LaunchForms& forms) {
-  mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget, overlap, forms);
-  if (failed(choice)) return failure();
-  print(program, *choice, budget);
-  if (overlap) setOverlapLevel(program, choice->overlap.level);
+// What was chosen for one of several programs, carried out and said.
+LogicalResult apply(ModuleOp program, const Blocks& blocks, const BudgetChoice& choice,
+                    int64_t budget, bool overlaps) {
+  print(program, choice, budget);
+  if (overlaps) setOverlapLevel(program, choice.overlap.level);
   for (auto [segment, edits] :
-       llvm::zip_equal(ir::segmentsOfKind(program, "forward"), choice->edits)) {
+       llvm::zip_equal(ir::segmentsOfKind(program, "forward"), choice.edits)) {
     mlir::FailureOr<ForwardGraph> forward = readForward(segment, blocks);
     if (failed(forward) || failed(editStash(*forward, blocks, edits))) return failure();
+  }
+  return success();
+}
+
+// Many plans are tried for each program, and programs don't depend on each other: each on a thread.
+LogicalResult applyWithin(mlir::MLIRContext* context, llvm::ArrayRef<ModuleOp> programs,
+                          int64_t budget, const std::optional<Overlap>& overlap,
+                          const LaunchForms& forms) {
+  std::vector<Blocks> blocks;
+  for (ModuleOp program : programs) blocks.emplace_back(program);
+  std::vector<std::optional<BudgetChoice>> choices(programs.size());
+  auto choose = [&](size_t i) -> LogicalResult {
+    mlir::FailureOr<BudgetChoice> choice =
+        chooseWithin(programs[i], blocks[i], budget, overlap, forms);
+    if (failed(choice)) return failure();
+    choices[i] = *std::move(choice);
+    return success();
+  };
+  if (failed(mlir::failableParallelForEachN(context, 0, programs.size(), choose))) {
+    return failure();
+  }
+  for (size_t i = 0; i < programs.size(); ++i) {
+    if (failed(apply(programs[i], blocks[i], *choices[i], budget, overlap.has_value()))) {
+      return failure();
+    }
   }
   return success();
 }
@@ -77,13 +102,12 @@ struct Remat : impl::RematBase<Remat> {
     if (*parsed == RematPolicy::kAuto && memory <= 0) {
       return getOperation().emitError("the remat policy 'auto' needs a budget of memory");
     }
-    for (ModuleOp program : ir::programsOf(getOperation())) {
-      const Blocks blocks(program);
-      if (failed(*parsed == RematPolicy::kAuto
-                     ? applyWithin(program, blocks, memory, overlap_, {fused, generated})
-                     : recomputeBlocks(program, blocks, *parsed))) {
-        return failure();
-      }
+    const llvm::SmallVector<ModuleOp> programs = ir::programsOf(getOperation());
+    if (*parsed == RematPolicy::kAuto) {
+      return applyWithin(&getContext(), programs, memory, overlap_, {fused, generated});
+    }
+    for (ModuleOp program : programs) {
+      if (failed(recomputeBlocks(program, Blocks(program), *parsed))) return failure();
     }
     return success();
   }
