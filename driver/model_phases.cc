@@ -297,6 +297,7 @@ PipelineOptions ModelPhases::pipelineOptions(const Recipe& recipe, const Strateg
   options.kernels = options_.kernels;
   options.hasTrainingTypes = true;
   options.overlapsByPeak = !options_.whole;
+  options.quiet = isQuiet_;
   return options;
 }
 

@@ -130,7 +130,7 @@ void addFuse(OpPassManager& passes, const PipelineOptions&) {
 }
 
 void addRemat(OpPassManager& passes, const PipelineOptions& options) {
-  passes.addPass(createRemat(options.strategy, options.kernels.launches));
+  passes.addPass(createRemat(options.strategy, options.kernels.launches, options.quiet));
 }
 
 void addOverlap(OpPassManager& passes, const PipelineOptions& options) {

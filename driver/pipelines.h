@@ -21,6 +21,7 @@ struct PipelineOptions {
   Strategy strategy;
   bool explainSharding = false;
   bool explainStages = false;
+  bool quiet = false;  // nothing is said of what is chosen, as for strategies that are only tried
   KernelForms kernels;
   int64_t arenaAlignment = 64;    // bytes, of values in memory
   bool hasTrainingTypes = false;  // addTrainingTypes() ran before the phase `train`

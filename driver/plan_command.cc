@@ -161,7 +161,7 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->add_option("--time-limit", arguments->search.timeLimit,
                    "End after so many seconds with the best that was simulated until then, once "
                    "something fits; a faster one may be left")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1e-3, 1e9))
       ->type_name("SECONDS");
   addKernelFlags(command, &arguments->kernels);
   command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");

@@ -89,9 +89,9 @@ TEST_F(OrielTest, ContractionsCountTwoPerMultiplyAdd) {
                              mlir::Value(), {4, 4}, {0, 0, 0, 0}, {1, 1});
   EXPECT_EQ(conv.getFlops(), 2 * 2 * 64 * 49 * 3 * 16);
   // Scores and weighted sum.
-  auto attention =
-      AttentionOp::create(builder_, loc_, Constant({2, 4, 8, 16}), Constant({2, 2, 6, 16}),
-                          Constant({2, 2, 6, 32}), mlir::Value(), 0.25, /*causal=*/false);
+  auto attention = AttentionOp::create(
+      builder_, loc_, Constant({2, 4, 8, 16}), Constant({2, 2, 6, 16}), Constant({2, 2, 6, 32}),
+      /*mask=*/mlir::Value(), /*sink=*/mlir::Value(), 0.25, /*causal=*/false);
   EXPECT_EQ(attention.getFlops(), 2 * 2 * 4 * 8 * 6 * (16 + 32));
 }
 

@@ -1,5 +1,7 @@
 #include "passes/raise/attention_sink.h"
 
+#include "mlir/IR/Matchers.h"
+
 namespace oriel {
 
 using mlir::Value;
@@ -10,19 +12,17 @@ namespace {
 struct WithColumn {
   Value scores;
   bool isBehind = false;
-  Value column;  // [.., 1]; none: a number
-  double number = 0;
+  Value column;                       // [.., 1]; none:
+  mlir::DenseElementsAttr constants;  // a splat, or in the shape of a column
 };
 
 std::optional<WithColumn> matchConcat(ir::ConcatOp op, int64_t last) {
   if (static_cast<int64_t>(op.getDim()) != last || op.getInputs().size() != 2) return std::nullopt;
   const bool isBehind = tensorType(op.getInputs()[1]).getDimSize(last) == 1;
-  WithColumn parts{op.getInputs()[isBehind ? 0 : 1], isBehind, op.getInputs()[isBehind ? 1 : 0]};
+  WithColumn parts{
+      op.getInputs()[isBehind ? 0 : 1], isBehind, op.getInputs()[isBehind ? 1 : 0], {}};
   if (tensorType(parts.column).getDimSize(last) != 1) return std::nullopt;
-  if (const std::optional<double> number = splatValue(parts.column)) {
-    parts.column = {};
-    parts.number = *number;
-  }
+  if (mlir::matchPattern(parts.column, mlir::m_Constant(&parts.constants))) parts.column = {};
   return parts;
 }
 
@@ -35,7 +35,33 @@ std::optional<WithColumn> matchPad(ir::PadOp op, int64_t last) {
       !areZero(op.getInterior()) || low[last] + high[last] != 1) {
     return std::nullopt;
   }
-  return WithColumn{op.getInput(), high[last] == 1, Value(), op.getValue()};
+  mlir::RankedTensorType type = tensorType(op.getInput());
+  auto value = mlir::FloatAttr::get(type.getElementType(), op.getValue());
+  return WithColumn{op.getInput(), high[last] == 1, {}, mlir::DenseElementsAttr::get(type, value)};
+}
+
+// Of so many heads, in a column [b, heads.., s, 1] of as many as there are, or a splat. Nothing if
+// they differ between samples or queries, or where one is no less hidden than what masks hide.
+mlir::DenseElementsAttr numbersOfHeads(mlir::DenseElementsAttr column, int64_t heads) {
+  auto type = mlir::RankedTensorType::get({heads}, column.getElementType());
+  auto mayBeSink = [](const llvm::APFloat& number) {
+    return number.isInfinity() || number.convertToDouble() > kLowestScore;
+  };
+  if (column.isSplat()) {
+    const auto number = column.getSplatValue<llvm::APFloat>();
+    if (!mayBeSink(number)) return {};
+    return mlir::DenseElementsAttr::get(type, number);
+  }
+  const llvm::ArrayRef<int64_t> shape = column.getType().getShape();
+  const int64_t queries = shape[shape.size() - 2];
+  llvm::SmallVector<llvm::APFloat> numbers;
+  for (const auto& [index, number] : llvm::enumerate(column.getValues<llvm::APFloat>())) {
+    const auto at = static_cast<int64_t>(index);
+    const int64_t head = at / queries % heads;
+    if (at < heads * queries && at % queries == 0) numbers.push_back(number);
+    if (!mayBeSink(number) || !number.bitwiseIsEqual(numbers[head])) return {};
+  }
+  return mlir::DenseElementsAttr::get(type, numbers);
 }
 
 }  // namespace
@@ -58,9 +84,12 @@ std::optional<SunkSoftmax> SunkSoftmax::match(Value probabilities) {
   }
   SunkSoftmax sunk;
   sunk.scores_ = all->scores;
-  sunk.number_ = all->number;
   llvm::append_range(sunk.heads_, shapeOf(all->scores).slice(1, rank - 3));
-  if (!all->column) return sunk;
+  if (!all->column) {
+    sunk.numbers_ = numbersOfHeads(all->constants, ir::elementCount(sunk.heads_));
+    if (!sunk.numbers_) return std::nullopt;
+    return sunk;
+  }
   sunk.sink_ = all->column;
   while (auto broadcast = sunk.sink_.getDefiningOp<ir::BroadcastOp>()) {
     sunk.sink_ = broadcast.getInput();
@@ -74,12 +103,7 @@ std::optional<SunkSoftmax> SunkSoftmax::match(Value probabilities) {
 }
 
 Value SunkSoftmax::make(mlir::PatternRewriter& rewriter, mlir::Location loc) const {
-  if (!sink_) {
-    mlir::Type element = tensorType(scores_).getElementType();
-    auto type = mlir::RankedTensorType::get({ir::elementCount(heads_)}, element);
-    auto number = rewriter.getFloatAttr(element, number_);
-    return ir::ConstantOp::create(rewriter, loc, mlir::DenseElementsAttr::get(type, number));
-  }
+  if (numbers_) return ir::ConstantOp::create(rewriter, loc, numbers_);
   auto reshape = [&](Value value, llvm::ArrayRef<int64_t> shape) -> Value {
     if (shapeOf(value) == shape) return value;
     return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);

@@ -24,8 +24,8 @@ class SunkSoftmax {
  private:
   mlir::Value scores_;
   llvm::SmallVector<int64_t> heads_;  // [h] or [g, h / g]
-  mlir::Value sink_;                  // below its repetition, in order of heads; none:
-  double number_ = 0;                 // of all heads
+  mlir::DenseElementsAttr numbers_;   // of all heads; or:
+  mlir::Value sink_;                  // below its repetition, in order of heads
   llvm::SmallVector<int64_t> sizes_;  // its, of the same rank: each whole or 1
 };
 

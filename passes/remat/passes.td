@@ -53,6 +53,7 @@ def Remat : Pass<"oriel-remat", "::mlir::ModuleOp"> {
     Option<"fused", "fused", "bool", "false", "Decide by the launches that oriel-form-fused makes">,
     Option<"generated", "generated", "bool", "false",
            "Decide by the launches that oriel-form-generated makes">,
+    Option<"quiet", "quiet", "bool", "false", "Say nothing of what auto chooses">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

@@ -40,10 +40,9 @@ void print(ModuleOp program, const BudgetChoice& choice, int64_t budget) {
       << "overlap: " << overlapLevelName(choice.overlap.level) << '\n';
 }
 
-// What was chosen for one of several programs, carried out and said.
+// What was chosen for one of several programs.
 LogicalResult apply(ModuleOp program, const Blocks& blocks, const BudgetChoice& choice,
-                    int64_t budget, bool overlaps) {
-  print(program, choice, budget);
+                    bool overlaps) {
   if (overlaps) setOverlapLevel(program, choice.overlap.level);
   for (auto [segment, edits] :
        llvm::zip_equal(ir::segmentsOfKind(program, "forward"), choice.edits)) {
@@ -53,38 +52,15 @@ LogicalResult apply(ModuleOp program, const Blocks& blocks, const BudgetChoice& 
   return success();
 }
 
-// Many plans are tried for each program, and programs don't depend on each other: each on a thread.
-LogicalResult applyWithin(mlir::MLIRContext* context, llvm::ArrayRef<ModuleOp> programs,
-                          int64_t budget, const std::optional<Overlap>& overlap,
-                          const LaunchForms& forms) {
-  std::vector<Blocks> blocks;
-  for (ModuleOp program : programs) blocks.emplace_back(program);
-  std::vector<std::optional<BudgetChoice>> choices(programs.size());
-  auto choose = [&](size_t i) -> LogicalResult {
-    mlir::FailureOr<BudgetChoice> choice =
-        chooseWithin(programs[i], blocks[i], budget, overlap, forms);
-    if (failed(choice)) return failure();
-    choices[i] = *std::move(choice);
-    return success();
-  };
-  if (failed(mlir::failableParallelForEachN(context, 0, programs.size(), choose))) {
-    return failure();
-  }
-  for (size_t i = 0; i < programs.size(); ++i) {
-    if (failed(apply(programs[i], blocks[i], *choices[i], budget, overlap.has_value()))) {
-      return failure();
-    }
-  }
-  return success();
-}
-
 struct Remat : impl::RematBase<Remat> {
   using RematBase::RematBase;
-  Remat(const Strategy& strategy, const LaunchForms& forms) : overlap_(strategy.overlap) {
+  Remat(const Strategy& strategy, const LaunchForms& forms, bool isQuiet)
+      : overlap_(strategy.overlap) {
     policy = rematName(strategy.rematPolicy());
     memory = strategy.memory.value_or(0);
     fused = forms.fused;
     generated = forms.generated;
+    quiet = isQuiet;
   }
 
   void getDependentDialects(mlir::DialectRegistry& registry) const override {
@@ -104,10 +80,35 @@ struct Remat : impl::RematBase<Remat> {
     }
     const llvm::SmallVector<ModuleOp> programs = ir::programsOf(getOperation());
     if (*parsed == RematPolicy::kAuto) {
-      return applyWithin(&getContext(), programs, memory, overlap_, {fused, generated});
+      return applyWithin(programs);
     }
     for (ModuleOp program : programs) {
       if (failed(recomputeBlocks(program, Blocks(program), *parsed))) return failure();
+    }
+    return success();
+  }
+
+  // Many plans are tried for each program, and programs don't depend on each other: each on a
+  // thread.
+  LogicalResult applyWithin(llvm::ArrayRef<ModuleOp> programs) {
+    std::vector<Blocks> blocks;
+    for (ModuleOp program : programs) blocks.emplace_back(program);
+    std::vector<std::optional<BudgetChoice>> choices(programs.size());
+    auto choose = [&](size_t i) -> LogicalResult {
+      mlir::FailureOr<BudgetChoice> choice =
+          chooseWithin(programs[i], blocks[i], memory, overlap_, {fused, generated});
+      if (failed(choice)) return failure();
+      choices[i] = *std::move(choice);
+      return success();
+    };
+    if (failed(mlir::failableParallelForEachN(&getContext(), 0, programs.size(), choose))) {
+      return failure();
+    }
+    for (size_t i = 0; i < programs.size(); ++i) {
+      if (!quiet) print(programs[i], *choices[i], memory);
+      if (failed(apply(programs[i], blocks[i], *choices[i], overlap_.has_value()))) {
+        return failure();
+      }
     }
     return success();
   }
@@ -117,8 +118,9 @@ struct Remat : impl::RematBase<Remat> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy, const LaunchForms& forms) {
-  return std::make_unique<Remat>(strategy, forms);
+std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy, const LaunchForms& forms,
+                                        bool quiet) {
+  return std::make_unique<Remat>(strategy, forms, quiet);
 }
 
 }  // namespace oriel

@@ -77,7 +77,7 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
     absl::StatusOr<RematPolicy> policy = parseRemat(value);
     if (!policy.ok()) return policy.status();
     if (*policy == RematPolicy::kAuto) {
-      return badValue(word, "the search chooses between none, selective and full by itself");
+      return badValue(word, "the search chooses what runs again by itself");
     }
     pins->remat = *policy;
   } else if (key == "placement") {
@@ -101,6 +101,13 @@ RankPlaces Candidate::places() const {
   return RankPlaces{pp, ofSample() * dp, ofSample()};
 }
 
+Candidate Candidate::with(RematPolicy policy, std::optional<int64_t> within) const {
+  Candidate other = *this;
+  other.remat = policy;
+  other.memory = within;
+  return other;
+}
+
 Strategy Candidate::strategy() const {
   Strategy strategy;
   strategy.mesh = {dp, 1, tp, cp};
@@ -112,6 +119,7 @@ Strategy Candidate::strategy() const {
     for (Strategy::Module& module : strategy.modules) module.mesh = Mesh{dp * ofSample(), 1, 1};
   }
   strategy.remat = remat;
+  strategy.memory = memory;
   strategy.pipeline.emplace();
   strategy.pipeline->stages = pp * interleave;
   strategy.pipeline->schedule = schedule;

@@ -25,6 +25,7 @@ struct Candidate {
   int zero = 0;
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   RematPolicy remat = RematPolicy::kNone;
+  std::optional<int64_t> memory;  // bytes that a rank may use, of `auto`
   bool sequenceParallel = false;
   Placement placement = Placement::kPpOutermost;
   // With tp: these modules (of the model's encoders) aren't split, and each of the tp ranks has
@@ -37,6 +38,8 @@ struct Candidate {
   // Ranks of a grid among which what `zero` says is shared.
   int64_t sharing() const { return shards * cp; }
   RankPlaces places() const;
+  // The same, but for what runs again.
+  Candidate with(RematPolicy policy, std::optional<int64_t> within = std::nullopt) const;
   // With its text.
   Strategy strategy() const;
   // "tp=2 pp=4 dp=8 zero=1 micro=2 x 16 1f1b remat=full sp", for tables.

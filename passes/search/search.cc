@@ -99,6 +99,8 @@ class Searcher {
     if (isByTime() && result_.found()) {
       tryVariants();
       climb();
+      if (options_.explain) tryAll(unknownNeighboursOf(simplest()));
+      recomputeAsNeeded();
       lookAround();
     }
     result_.isWhole = result_.isWhole && !isTimeUp_;
@@ -418,6 +420,69 @@ class Searcher {
     }
   }
 
+  // What fits only because it computes again may do with less of that, by as much as memory asks
+  // for. All blocks are compiled for it, many times, and for each grid: what promises most is
+  // tried, after all else, and no deep pipelines.
+  void recomputeAsNeeded() {
+    if (problem_.pins.remat) return;
+    constexpr size_t kAtOnce = 2;
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<Candidate> asked;
+      for (const auto& [seconds, candidate] : expectedAsNeeded()) {
+        if (asked.size() < kAtOnce) asked.push_back(candidate);
+      }
+      if (asked.empty()) return;
+      tryAll(asked);
+    }
+  }
+
+  // The candidates that may be faster so than the fastest, with about what they would take.
+  std::vector<std::pair<double, Candidate>> expectedAsNeeded() {
+    const double limit = result_.tried.front().evaluation.seconds / (1 + options_.tolerance);
+    constexpr int64_t kMostStages = 2;  // more took minutes
+    // By what they take, at least, if nothing runs again.
+    std::set<std::pair<double, Candidate>> fastIfNone;
+    for (const TriedStrategy& tried : result_.tried) {
+      if (tried.candidate.remat == RematPolicy::kAuto ||
+          tried.candidate.pp * tried.candidate.interleave > kMostStages)
+        continue;
+      const Candidate none = tried.candidate.with(RematPolicy::kNone);
+      const Candidate full = tried.candidate.with(RematPolicy::kFull);
+      // Not as it was simulated: what does not fit has less overlap.
+      const double seconds = leastBoundOf(none).seconds;
+      const TriedStrategy *whole = known(none), *least = known(full);
+      const bool mayFit = least ? least->fits : leastBoundOf(full).bytes * kSureBytes <= memory();
+      if (seconds < limit && !(whole && whole->fits) && mayFit) fastIfNone.insert({seconds, none});
+    }
+    constexpr size_t kMax = 8;
+    std::vector<Candidate> missing;
+    while (fastIfNone.size() > kMax) fastIfNone.erase(std::prev(fastIfNone.end()));
+    for (const auto& [seconds, none] : fastIfNone) {
+      for (const Candidate& c : {none, none.with(RematPolicy::kFull)}) {
+        if (!known(c) && failed_.count(c) == 0) missing.push_back(c);
+      }
+    }
+    tryAll(missing);
+    std::vector<std::pair<double, Candidate>> expected;
+    for (const auto& [atLeast, candidate] : fastIfNone) {
+      const TriedStrategy* none = known(candidate);
+      const TriedStrategy* full = known(candidate.with(RematPolicy::kFull));
+      const Candidate asNeeded = candidate.with(RematPolicy::kAuto, problem_.cluster.device.memory);
+      if (!none || none->fits || !full || !full->fits || known(asNeeded) ||
+          failed_.count(asNeeded) > 0) {
+        continue;
+      }
+      const double most = none->evaluation.peakBytes();
+      const double share = (most - memory()) / (most - full->evaluation.peakBytes());
+      // What takes least for its bytes runs again first: about in proportion to how much does.
+      const double seconds = atLeast + share * share * (full->evaluation.seconds - atLeast);
+      if (seconds < limit) expected.push_back({seconds, asNeeded});
+    }
+    std::sort(expected.begin(), expected.end());
+    return expected;
+  }
+
   std::vector<Candidate> promisingNeighboursOf(const Candidate& from) const {
     std::vector<Candidate> promising;
     for (const Candidate& candidate : unknownNeighboursOf(from)) {
@@ -474,7 +539,8 @@ class Searcher {
   std::vector<Candidate> unknownNeighboursOf(const Candidate& candidate) const {
     std::vector<Candidate> unknown;
     for (const Candidate& other : neighboursOf(candidate, problem_)) {
-      const bool isUseless = result_.isSelectiveNone && other.remat == RematPolicy::kSelective;
+      const bool isUseless = other.remat == RematPolicy::kAuto ||
+                             (result_.isSelectiveNone && other.remat == RematPolicy::kSelective);
       if (!isUseless && !known(other) && failed_.count(other) == 0) unknown.push_back(other);
     }
     return unknown;

@@ -40,6 +40,16 @@ class Machine {
   }
 
   Evaluation Evaluate(const Strategy& strategy) const {
+    if (strategy.remat == RematPolicy::kFull) return Evaluate(strategy, 1);
+    double again = 0;  // the share of all that can run again
+    if (strategy.remat == RematPolicy::kAuto) {
+      const auto memory = static_cast<double>(*strategy.memory);
+      while (again < 1 && Evaluate(strategy, again).peakBytes() > memory) again += 1. / 64;
+    }
+    return Evaluate(strategy, again);
+  }
+
+  Evaluation Evaluate(const Strategy& strategy, double again) const {
     const auto tp = static_cast<double>(strategy.mesh.tp),
                cp = static_cast<double>(strategy.mesh.cp),
                dp = static_cast<double>(strategy.mesh.dp);
@@ -47,15 +57,14 @@ class Machine {
     const auto runs = static_cast<double>(*strategy.pipeline->microbatches);
     const double micro = static_cast<double>(batch) / dp / runs;
     const double shards = cp * static_cast<double>(strategy.hsdp.value_or(strategy.mesh.dp));
-    const bool isFull = strategy.remat == RematPolicy::kFull;
     MicrobatchCost cost;
     cost.forward = (0.01 * micro + 0.002) / tp / cp + 0.004 * (tp - 1) + 0.003 * (cp - 1);
-    cost.backward = (isFull ? 3 : 2) * cost.forward;
+    cost.backward = (2 + again) * cost.forward;
     cost.update = 0.01 / tp;
     cost.parameters = 4. * kGiB / tp;
     cost.gradients = 8. * kGiB / tp;
     cost.optimizerState = 16. * kGiB / tp;
-    cost.stash = (isFull ? 0.2 : 2.) * kGiB * micro / tp / cp;
+    cost.stash = (2 - 1.8 * again) * kGiB * micro / tp / cp;
     const bool isZeroBubble = strategy.pipeline->schedule == ScheduleKind::kZbH1;
     const double faster = isZeroBubble ? 3 : static_cast<double>(strategy.pipeline->interleave);
     // Of the last part, more is split.
@@ -530,6 +539,35 @@ TEST(SearchTest, ThePinsHold) {
   ASSERT_TRUE(result.ok());
   for (const TriedStrategy& tried : result->tried) {
     EXPECT_EQ(tried.candidate.tp, 2);
+    EXPECT_EQ(tried.candidate.remat, RematPolicy::kFull);
+  }
+}
+
+// What must run again is less than all of it, and more than nothing.
+TEST(SearchTest, WhatRunsAgainIsWhatMemoryAsksFor) {
+  SearchProblem problem = Problem(1, 4);
+  problem.cluster.device.memory = 20 * kGiB;
+  Machine machine;
+  auto evaluate = [&](const auto& strategies) { return machine(strategies); };
+  problem.pins = *parsePins({"tp=1", "pp=1", "micro=4", "zero=1"});
+  const absl::StatusOr<SearchResult> asNeeded = searchStrategies(problem, {}, evaluate);
+  problem.pins.remat = RematPolicy::kFull;
+  const absl::StatusOr<SearchResult> full = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(asNeeded.ok() && asNeeded->found() && full.ok() && full->found());
+  const TriedStrategy& best = asNeeded->tried.front();
+  EXPECT_EQ(best.candidate.remat, RematPolicy::kAuto) << best.candidate.shortText();
+  EXPECT_LT(best.evaluation.seconds, full->tried.front().evaluation.seconds);
+  EXPECT_EQ(best.candidate.strategy().memory, problem.cluster.device.memory);
+  EXPECT_TRUE(*parseStrategy(best.candidate.strategy().text, "") == best.candidate.strategy());
+  // All of it is beside the first.
+  std::vector<std::string> beside;
+  for (const TriedStrategy& other : asNeeded->neighbours) {
+    beside.push_back(other.candidate.shortText());
+  }
+  EXPECT_NE(
+      std::find(beside.begin(), beside.end(), best.candidate.with(RematPolicy::kFull).shortText()),
+      beside.end());
+  for (const TriedStrategy& tried : full->tried) {
     EXPECT_EQ(tried.candidate.remat, RematPolicy::kFull);
   }
 }

@@ -382,7 +382,16 @@ class Neighbours {
 }  // namespace
 
 std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem) {
-  return Neighbours(candidate, problem).all();
+  if (candidate.remat != RematPolicy::kAuto) return Neighbours(candidate, problem).all();
+  std::vector<Candidate> all;
+  for (RematPolicy remat : {RematPolicy::kNone, RematPolicy::kSelective, RematPolicy::kFull}) {
+    all.push_back(candidate.with(remat));
+  }
+  for (const Candidate& other : Neighbours(candidate.with(RematPolicy::kFull), problem).all()) {
+    if (other.remat != RematPolicy::kFull) continue;
+    all.push_back(other.with(RematPolicy::kAuto, candidate.memory));
+  }
+  return all;
 }
 
 }  // namespace oriel

@@ -44,7 +44,43 @@ func.func @number_in_front(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v:
 
 // -----
 
-// A column that differs between queries is no sink, and neither is one whose probability is used.
+// A folded table of a number for each head.
+// CHECK-LABEL: func.func @table
+// CHECK: %[[SINK:.*]] = oriel.constant {value = dense<[5.000000e-01, -1.000000e+00]> : tensor<2xf32>}
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}} sink %[[SINK]] {scale
+func.func @table(%q: tensor<2x2x2x8xf32>, %k: tensor<2x2x2x8xf32>, %v: tensor<2x2x2x8xf32>) -> tensor<2x2x2x8xf32> {
+  %column = oriel.constant {value = dense<[[[[0.5], [0.5]], [[-1.0], [-1.0]]], [[[0.5], [0.5]], [[-1.0], [-1.0]]]]> : tensor<2x2x2x1xf32>} : () -> tensor<2x2x2x1xf32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<2x2x2x8xf32>, tensor<2x2x2x8xf32>) -> tensor<2x2x2x2xf32>
+  %1 = oriel.concat %0, %column {dim = 3 : i64} : (tensor<2x2x2x2xf32>, tensor<2x2x2x1xf32>) -> tensor<2x2x2x3xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<2x2x2x3xf32>) -> tensor<2x2x2x3xf32>
+  %3 = oriel.slice %2 {limits = array<i64: 2, 2, 2, 2>, starts = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x2x2x3xf32>) -> tensor<2x2x2x2xf32>
+  %4 = oriel.matmul %3, %v : (tensor<2x2x2x2xf32>, tensor<2x2x2x8xf32>) -> tensor<2x2x2x8xf32>
+  return %4 : tensor<2x2x2x8xf32>
+}
+
+// -----
+
+// As `F.pad(scores, (0, 1))` has it; queries of a key's head are a dimension of their own.
+// CHECK-LABEL: func.func @padded
+// CHECK: %[[SINK:.*]] = oriel.constant {value = dense<0.000000e+00> : tensor<4xf32>}
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}} sink %[[SINK]] {scale
+func.func @padded(%q: tensor<2x2x2x3x8xf32>, %k: tensor<2x2x3x8xf32>, %v: tensor<2x2x3x8xf32>) -> tensor<2x2x2x3x8xf32> {
+  %0 = oriel.reshape %k : (tensor<2x2x3x8xf32>) -> tensor<2x2x1x3x8xf32>
+  %1 = oriel.broadcast %0 : (tensor<2x2x1x3x8xf32>) -> tensor<2x2x2x3x8xf32>
+  %2 = oriel.reshape %v : (tensor<2x2x3x8xf32>) -> tensor<2x2x1x3x8xf32>
+  %3 = oriel.broadcast %2 : (tensor<2x2x1x3x8xf32>) -> tensor<2x2x2x3x8xf32>
+  %4 = oriel.matmul %q, %1 {transpose_rhs = true} : (tensor<2x2x2x3x8xf32>, tensor<2x2x2x3x8xf32>) -> tensor<2x2x2x3x3xf32>
+  %5 = oriel.pad %4 {high = array<i64: 0, 0, 0, 0, 1>, interior = array<i64: 0, 0, 0, 0, 0>, low = array<i64: 0, 0, 0, 0, 0>} : (tensor<2x2x2x3x3xf32>) -> tensor<2x2x2x3x4xf32>
+  %6 = oriel.softmax %5 {dim = 4 : i64} : (tensor<2x2x2x3x4xf32>) -> tensor<2x2x2x3x4xf32>
+  %7 = oriel.slice %6 {limits = array<i64: 2, 2, 2, 3, 3>, starts = array<i64: 0, 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1, 1>} : (tensor<2x2x2x3x4xf32>) -> tensor<2x2x2x3x3xf32>
+  %8 = oriel.matmul %7, %3 : (tensor<2x2x2x3x3xf32>, tensor<2x2x2x3x8xf32>) -> tensor<2x2x2x3x8xf32>
+  return %8 : tensor<2x2x2x3x8xf32>
+}
+
+// -----
+
+// A column that differs between queries is no sink, and neither is one whose probability weighs a
+// value.
 // CHECK-LABEL: func.func @of_queries
 // CHECK-NOT: oriel.attention
 func.func @of_queries(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>, %column: tensor<2x1xf32>) -> tensor<1x4x2x8xf32> {
