@@ -7,7 +7,7 @@ from onnx_writer import Graph
 BATCH, TOKENS, HEADS, GROUPS, HEAD = 2, 6, 4, 2, 8
 WIDTH, KEYS = HEADS * HEAD, GROUPS * HEAD
 SHAPES = {"wq": (WIDTH, WIDTH), "wk": (WIDTH, KEYS), "wv": (WIDTH, KEYS), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH),
-          "gamma": (WIDTH,), "beta": (WIDTH,), "bias": (WIDTH,), "bias3": (3 * WIDTH,), "packed": (WIDTH, 3 * WIDTH)}
+          "gamma": (WIDTH,), "beta": (WIDTH,), "bias": (WIDTH,), "bias3": (3 * WIDTH,), "packed": (WIDTH, 3 * WIDTH), "sink": (HEADS,)}
 GROUPED = {"q_num_heads": HEADS, "kv_num_heads": GROUPS}
 WHOLE = {"q_num_heads": HEADS, "kv_num_heads": HEADS}
 
@@ -46,6 +46,32 @@ def grouped_query(graph: Graph, contrib: bool, rotary: bool, window: int, scale:
     distance = numpy.arange(TOKENS)[:, None] - numpy.arange(TOKENS)
     graph.initializer("window", (distance >= 0) & (distance < window if window > 0 else True))
     graph.node("Attention", [q, k, v, "window"], "y", **GROUPED, scale=scale)
+
+
+def sunk_query(graph: Graph, contrib: bool, smooth: bool) -> None:
+    """Rows whose exponentials are divided by their sum and that of a sink, which is 0 for a smooth softmax."""
+    q, k, v = products(graph, "wq", "wk", "wv")
+    if contrib:
+        sink = [] if smooth else ["", "", "", "", "sink"]
+        graph.node("com.microsoft.GroupQueryAttention", [q, k, v, "", "", "lengths", "total", *sink], "y", num_heads=HEADS,
+                   kv_num_heads=GROUPS, smooth_softmax=int(smooth), scale=0.3)
+        return
+    for name, values in (("split", [0, 0, -1, HEAD]), ("merged", [0, 0, WIDTH]), ("pairs", [0, 0, 1, 1]), ("last", [-1]),
+                         ("heads", [HEADS, 1, 1])):
+        graph.initializer(name, numpy.array(values))
+    graph.initializer("scale", numpy.array(0.3, "f4"))
+    graph.initializer("causal", numpy.tril(numpy.ones((TOKENS, TOKENS), "?")))
+    q, k, v = (graph.node("Reshape", [value, "split"], f"{value}_heads") for value in (q, k, v))
+    k, v = (graph.node("Gather", [value, "pairs"], f"{value}_repeated", axis=2) for value in (k, v))
+    q, v = (graph.node("Transpose", [value], f"{value}_first", perm=[0, 2, 1, 3]) for value in (q, v))
+    k = graph.node("Transpose", [k], f"{k}_columns", perm=[0, 2, 3, 1])
+    scores = graph.node("Mul", [graph.node("MatMul", [q, k], "products"), "scale"], "scores")
+    ones = graph.node("Cast", ["causal"], "ones", to=1)  # FLOAT
+    shown = graph.node("Mul", [graph.node("Exp", [scores], "exps"), ones], "shown_exps")
+    sink = graph.initializer("zero", numpy.array(0, "f4")) if smooth else graph.node("Reshape", ["sink", "heads"], "sinks")
+    total = graph.node("Add", [graph.node("ReduceSum", [shown, "last"], "sums"), graph.node("Exp", [sink], "share")], "total_exps")
+    context = graph.node("MatMul", [graph.node("Div", [shown, total], "p"), v], "context")
+    graph.node("Reshape", [graph.node("Transpose", [context], "rows", perm=[0, 2, 1, 3]), "merged"], "y")
 
 
 def packed_query(graph: Graph, contrib: bool) -> None:
@@ -155,6 +181,8 @@ class ContribOpsTest(FormsTestCase):
             self.compare(f"grouped_{rotary_}_{window}",
                          lambda graph, contrib, r=rotary_, w=window, s=scale: grouped_query(graph, contrib, r, w, s))
         self.compare("packed", packed_query)
+        for smooth in (False, True):
+            self.compare(f"sunk_{smooth}", lambda graph, contrib, s=smooth: sunk_query(graph, contrib, s))
 
     def test_attention(self):
         self.compare("multi_head", multi_head)
