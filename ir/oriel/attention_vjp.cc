@@ -110,7 +110,8 @@ class MaskCotangent {
 };
 
 // Of the sinks of an attention: -Σ exp(sink - logsumexp) Σ g ∘ y, over rows and columns, with the
-// cotangent g of the result y: the derivative of a softmax for a score whose value is 0.
+// cotangent g of the result y: the derivative of a softmax for a score whose value is 0. A sink of
+// -infinity has no share, also of a row that sees nothing else.
 Value sinkCotangent(OpBuilder& builder, AttentionOp op, Value resultCotangent) {
   const Location loc = op.getLoc();
   auto wide = [&](Value value) -> Value {
@@ -129,6 +130,10 @@ Value sinkCotangent(OpBuilder& builder, AttentionOp op, Value resultCotangent) {
   Value sink = wide(op.getSink());
   sink = reshapeTo(builder, loc, sink, tensorType(sink).clone({sinkType.getDimSize(0), 1}));
   Value share = ExpOp::create(builder, loc, SubOp::create(builder, loc, sink, op.getLogsumexp()));
+  auto scalar = [&](double value) { return scalarConstant(builder, loc, value, sink); };
+  Value isThere =
+      GreaterOp::create(builder, loc, sink, scalar(-std::numeric_limits<double>::infinity()));
+  share = SelectOp::create(builder, loc, isThere, share, scalar(0));
   Value sum = ReduceSumOp::create(builder, loc, MulOp::create(builder, loc, share, dots),
                                   ArrayRef<int64_t>{0, 2}, /*keep_dims=*/false);
   Value cotangent = NegOp::create(builder, loc, sum);

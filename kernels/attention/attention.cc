@@ -49,8 +49,9 @@ absl::StatusOr<AttentionShape> AttentionShape::MakeFrom(const KernelSpec& spec, 
     if (dtype != query.dtype && dtype != ComputeDType(query.dtype)) {
       return Unsupported(spec, "the sink is not of the query's type");
     }
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, next, dtype, {shape.heads}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, next++, dtype, {shape.heads}));
   }
+  if (next < spec.operands.size()) return Malformed(spec, "a mask comes before a sink");
   return shape;
 }
 

@@ -374,14 +374,17 @@ TEST(AttentionTest, WideSinksAndNone) {
   }
 }
 
-TEST(AttentionTest, SinksOfOtherHeadsAreInvalid) {
+TEST(AttentionTest, SinksOfOtherHeadsAndInFrontOfMasksAreInvalid) {
   const Tensor q = Tensor::Random(DType::kF32, {1, 2, 2, 4}, 1);
-  const Tensor sink = Tensor::Random(DType::kF32, {3}, 2);
-  EXPECT_EQ(TryKernel("attention", {q, q, q, sink}, {q.spec(), {DType::kF32, {1, 2, 2}}},
-                      {{"scale", 1.0}})
-                .status()
-                .code(),
-            absl::StatusCode::kInvalidArgument);
+  const Tensor other = Tensor::Random(DType::kF32, {3}, 2), sink({DType::kF32, {2}}, {0, 1});
+  const Tensor mask = Tensor::Random(DType::kF32, {1, 1, 2, 2}, 3);
+  const auto code = [&](std::vector<Tensor> operands) {
+    const std::vector<runtime::TensorSpec> results = {q.spec(), {DType::kF32, {1, 2, 2}}};
+    return TryKernel("attention", std::move(operands), results, {{"scale", 1.0}}).status().code();
+  };
+  EXPECT_EQ(code({q, q, q, mask, sink}), absl::StatusCode::kOk);
+  EXPECT_EQ(code({q, q, q, other}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({q, q, q, sink, mask}), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AttentionTest, NaNIsNotLost) {

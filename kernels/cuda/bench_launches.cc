@@ -90,16 +90,15 @@ void AddExperts(const Sizes& s, std::vector<BenchLaunch>& launches) {
 
 // `seen` is the part of all scores that the rows see.
 void AddAttentionOf(const Sizes& s, int64_t length, int64_t hidden, int64_t heads,
-                    int64_t key_heads, bool masked, const Attributes& attributes, double seen,
-                    std::vector<BenchLaunch>& launches) {
+                    int64_t key_heads, const std::vector<TensorSpec>& mask_or_sink,
+                    const Attributes& attributes, double seen, std::vector<BenchLaunch>& launches) {
   const TensorSpec q = BF16({s.batch, heads, length, hidden / heads});
   const TensorSpec k = BF16({s.batch, key_heads, length, hidden / heads});
   const TensorSpec lse = F32({s.batch, heads, length});
   std::vector<TensorSpec> operands = {q, k, k}, of_gradient = {q, q, k, k, q, lse};
-  if (masked) {
-    const TensorSpec mask{DType::kBool, {s.batch, 1, length, length}};
-    operands.push_back(mask);
-    of_gradient.push_back(mask);
+  for (const TensorSpec& operand : mask_or_sink) {
+    operands.push_back(operand);
+    of_gradient.push_back(operand);
   }
   // Two products with each score; five in the backward.
   const double scores = seen * 4.0 * static_cast<double>(s.batch * length * length * hidden);
@@ -109,12 +108,14 @@ void AddAttentionOf(const Sizes& s, int64_t length, int64_t hidden, int64_t head
 
 void AddAttention(const Sizes& s, std::vector<BenchLaunch>& launches) {
   const Attributes causal = {{"scale", 0.088}, {"causal", int64_t{1}}}, all = {{"scale", 0.125}};
-  AddAttentionOf(s, s.length, s.hidden, s.heads, s.heads, false, causal, 0.5, launches);
-  AddAttentionOf(s, s.length, s.hidden, s.heads, s.key_heads, false, causal, 0.5, launches);
+  const TensorSpec mask{DType::kBool, {s.batch, 1, s.length, s.length}}, sink = F32({s.heads});
+  AddAttentionOf(s, s.length, s.hidden, s.heads, s.heads, {}, causal, 0.5, launches);
+  AddAttentionOf(s, s.length, s.hidden, s.heads, s.key_heads, {}, causal, 0.5, launches);
+  AddAttentionOf(s, s.length, s.hidden, s.heads, s.key_heads, {sink}, causal, 0.5, launches);
   // Behind the patches, a class token.
-  AddAttentionOf(s, s.patches() + 1, s.vision, s.vision_heads, s.vision_heads, false, all, 1,
+  AddAttentionOf(s, s.patches() + 1, s.vision, s.vision_heads, s.vision_heads, {}, all, 1,
                  launches);
-  AddAttentionOf(s, s.length, s.hidden, s.heads, s.heads, true, all, 1, launches);
+  AddAttentionOf(s, s.length, s.hidden, s.heads, s.heads, {mask}, all, 1, launches);
 }
 
 void AddNorms(const Sizes& s, std::vector<BenchLaunch>& launches) {

@@ -40,16 +40,16 @@ std::optional<WithColumn> matchPad(ir::PadOp op, int64_t last) {
   return WithColumn{op.getInput(), high[last] == 1, {}, mlir::DenseElementsAttr::get(type, value)};
 }
 
+bool isHidden(const llvm::APFloat& number) { return number.convertToDouble() <= kLowestScore; }
+
 // Of so many heads, in a column [b, heads.., s, 1] of as many as there are, or a splat. Nothing if
-// they differ between samples or queries, or where one is no less hidden than what masks hide.
+// they differ between samples or queries, or where one is as low as what masks hide.
 mlir::DenseElementsAttr numbersOfHeads(mlir::DenseElementsAttr column, int64_t heads) {
   auto type = mlir::RankedTensorType::get({heads}, column.getElementType());
-  auto mayBeSink = [](const llvm::APFloat& number) {
-    return number.isInfinity() || number.convertToDouble() > kLowestScore;
-  };
+  if (column.empty()) return {};
   if (column.isSplat()) {
     const auto number = column.getSplatValue<llvm::APFloat>();
-    if (!mayBeSink(number)) return {};
+    if (isHidden(number)) return {};
     return mlir::DenseElementsAttr::get(type, number);
   }
   const llvm::ArrayRef<int64_t> shape = column.getType().getShape();
@@ -59,7 +59,7 @@ mlir::DenseElementsAttr numbersOfHeads(mlir::DenseElementsAttr column, int64_t h
     const auto at = static_cast<int64_t>(index);
     const int64_t head = at / queries % heads;
     if (at < heads * queries && at % queries == 0) numbers.push_back(number);
-    if (!mayBeSink(number) || !number.bitwiseIsEqual(numbers[head])) return {};
+    if (isHidden(number) || !number.bitwiseIsEqual(numbers[head])) return {};
   }
   return mlir::DenseElementsAttr::get(type, numbers);
 }
@@ -100,6 +100,12 @@ std::optional<SunkSoftmax> SunkSoftmax::match(Value probabilities) {
   if (shape.front() != 1 || shape[rank - 2] != 1) return std::nullopt;
   llvm::append_range(sunk.sizes_, llvm::ArrayRef(shape).slice(1, rank - 3));
   return sunk;
+}
+
+bool takesWhatIsHidden(Value sink) {
+  mlir::DenseElementsAttr constants;
+  return !mlir::matchPattern(sink, mlir::m_Constant(&constants)) ||
+         llvm::none_of(constants.getValues<llvm::APFloat>(), isHidden);
 }
 
 Value SunkSoftmax::make(mlir::PatternRewriter& rewriter, mlir::Location loc) const {

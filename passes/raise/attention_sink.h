@@ -29,6 +29,10 @@ class SunkSoftmax {
   llvm::SmallVector<int64_t> sizes_;  // its, of the same rank: each whole or 1
 };
 
+// Whether a row that sees nothing leaves all to its sink. A sink that is computed or learned is
+// taken not to be as low as what masks hide.
+bool takesWhatIsHidden(mlir::Value sink);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_RAISE_ATTENTION_SINK_H_

@@ -260,7 +260,7 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
     }
     AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], keyHeads.shape[2]);
     if (op.getCausal() || op.getWindow() > 0) mask.structure();
-    if (op.getSink()) mask.sink();
+    if (op.getSink() && takesWhatIsHidden(op.getSink())) mask.sink();
     bool resolved = false;
     if (Value given = op.getMask()) {
       if (elementOf(given).isInteger(1)) {

@@ -99,6 +99,7 @@ class Searcher {
     if (isByTime() && result_.found()) {
       tryVariants();
       climb();
+      // They are shown, and may be what computes again as needed.
       if (options_.explain) tryAll(unknownNeighboursOf(simplest()));
       recomputeAsNeeded();
       lookAround();
@@ -430,7 +431,13 @@ class Searcher {
     for (int round = 0; round < kRounds; ++round) {
       std::vector<Candidate> asked;
       for (const auto& [seconds, candidate] : expectedAsNeeded()) {
-        if (asked.size() < kAtOnce) asked.push_back(candidate);
+        // One tells about others that differ in what is sharded.
+        auto isLike = [c = &candidate](const Candidate& other) {
+          return std::tie(other.pp, other.tp, other.cp, other.micro) ==
+                 std::tie(c->pp, c->tp, c->cp, c->micro);
+        };
+        const bool isNew = std::none_of(asked.begin(), asked.end(), isLike);
+        if (isNew && asked.size() < kAtOnce) asked.push_back(candidate);
       }
       if (asked.empty()) return;
       tryAll(asked);
@@ -439,7 +446,9 @@ class Searcher {
 
   // The candidates that may be faster so than the fastest, with about what they would take.
   std::vector<std::pair<double, Candidate>> expectedAsNeeded() {
-    const double limit = result_.tried.front().evaluation.seconds / (1 + options_.tolerance);
+    auto limit = [this] {
+      return result_.tried.front().evaluation.seconds / (1 + options_.tolerance);
+    };
     constexpr int64_t kMostStages = 2;  // more took minutes
     // By what they take, at least, if nothing runs again.
     std::set<std::pair<double, Candidate>> fastIfNone;
@@ -453,7 +462,8 @@ class Searcher {
       const double seconds = leastBoundOf(none).seconds;
       const TriedStrategy *whole = known(none), *least = known(full);
       const bool mayFit = least ? least->fits : leastBoundOf(full).bytes * kSureBytes <= memory();
-      if (seconds < limit && !(whole && whole->fits) && mayFit) fastIfNone.insert({seconds, none});
+      const bool isMeant = mayFit && !(whole && whole->fits);
+      if (isMeant && seconds < limit()) fastIfNone.insert({seconds, none});
     }
     constexpr size_t kMax = 8;
     std::vector<Candidate> missing;
@@ -477,7 +487,7 @@ class Searcher {
       const double share = (most - memory()) / (most - full->evaluation.peakBytes());
       // What takes least for its bytes runs again first: about in proportion to how much does.
       const double seconds = atLeast + share * share * (full->evaluation.seconds - atLeast);
-      if (seconds < limit) expected.push_back({seconds, asNeeded});
+      if (seconds < limit()) expected.push_back({seconds, asNeeded});
     }
     std::sort(expected.begin(), expected.end());
     return expected;

@@ -50,7 +50,9 @@ class TensorBlocksTest(TensorParallelTestCase):
         self.assertNotIn(b"softmax", self.plan(gpt=gpt).read_bytes())
         unfused = self.plan("--unfused", "attention", gpt=gpt)
         self.assertIn(b"softmax", unfused.read_bytes())
-        self.assert_same(self.numbers(self.plan(gpt=gpt), 1), self.numbers(unfused, 1), "unfused")
+        expected = self.numbers(unfused, 1)
+        self.assert_same(self.numbers(self.plan(gpt=gpt), 1), expected, "unfused")
+        self.assert_same(self.numbers(self.plan("--mesh", "cp=2", gpt=gpt), 2), expected, "cp=2")
         self.check(sinks=True)
 
     def test_experts(self):

@@ -57,6 +57,11 @@ TEST_F(CudnnKernelsTest, TakesAttention) {
   grad.operands = {q, q, k, k, q, {DType::kF32, {1, 4, 32}}};
   grad.results = {q, k, k};
   EXPECT_THAT(Dispatched(grad), HasSubstr("): MakeCudnnAttentionGrad\n"));
+  // A sink is added to what cuDNN gives, and needs no gradient of its own.
+  KernelSpec sunk = Attention(32, 32, 16);
+  for (KernelSpec* spec : {&sunk, &grad}) spec->operands.push_back({DType::kF32, {4}});
+  EXPECT_THAT(Dispatched(sunk), HasSubstr("): MakeCudnnAttention\n"));
+  EXPECT_THAT(Dispatched(grad), HasSubstr("): MakeCudnnAttentionGrad\n"));
 }
 
 // What cuDNN refuses, Oriel's own kernel takes.

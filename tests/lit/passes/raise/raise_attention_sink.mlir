@@ -60,6 +60,23 @@ func.func @table(%q: tensor<2x2x2x8xf32>, %k: tensor<2x2x2x8xf32>, %v: tensor<2x
 
 // -----
 
+// A sink as low as what the mask hides: rows that see nothing would be shared by all keys.
+// CHECK-LABEL: func.func @hidden
+// CHECK-NOT: oriel.attention
+func.func @hidden(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>, %keep: tensor<1x1x2x2xi1>) -> tensor<1x4x2x8xf32> {
+  %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+  %none = oriel.constant {value = dense<0xFF800000> : tensor<1x4x2x1xf32>} : () -> tensor<1x4x2x1xf32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %1 = oriel.select %keep, %0, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.concat %1, %none {dim = 3 : i64} : (tensor<1x4x2x2xf32>, tensor<1x4x2x1xf32>) -> tensor<1x4x2x3xf32>
+  %3 = oriel.softmax %2 {dim = 3 : i64} : (tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32>
+  %4 = oriel.slice %3 {limits = array<i64: 1, 4, 2, 2>, starts = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1>} : (tensor<1x4x2x3xf32>) -> tensor<1x4x2x2xf32>
+  %5 = oriel.matmul %4, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %5 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
 // As `F.pad(scores, (0, 1))` has it; queries of a key's head are a dimension of their own.
 // CHECK-LABEL: func.func @padded
 // CHECK: %[[SINK:.*]] = oriel.constant {value = dense<0.000000e+00> : tensor<4xf32>}
