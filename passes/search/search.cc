@@ -542,7 +542,12 @@ class Searcher {
                                     [&](const auto& tried) { return tried.candidate == best; });
     std::rotate(result_.tried.begin(), place, std::next(place));
     for (const Candidate& candidate : neighboursOf(best, problem_)) {
-      if (const TriedStrategy* tried = known(candidate)) result_.neighbours.push_back(*tried);
+      const TriedStrategy* tried = known(candidate);
+      const bool isOtherInAll = best.remat == RematPolicy::kAuto &&
+                                candidate.remat == RematPolicy::kNone &&
+                                !(candidate == best.with(RematPolicy::kNone));
+      // What does not fit without would compute again as needed.
+      if (tried && (tried->fits || !isOtherInAll)) result_.neighbours.push_back(*tried);
     }
   }
 

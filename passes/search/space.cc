@@ -383,6 +383,8 @@ class Neighbours {
 
 std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem) {
   if (candidate.remat != RematPolicy::kAuto) return Neighbours(candidate, problem).all();
+  // Those that compute again as needed are simulated only where they promise most: beside them,
+  // those that compute nothing again.
   std::vector<Candidate> all;
   for (RematPolicy remat : {RematPolicy::kNone, RematPolicy::kSelective, RematPolicy::kFull}) {
     all.push_back(candidate.with(remat));
@@ -390,6 +392,7 @@ std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProb
   for (const Candidate& other : Neighbours(candidate.with(RematPolicy::kFull), problem).all()) {
     if (other.remat != RematPolicy::kFull) continue;
     all.push_back(other.with(RematPolicy::kAuto, candidate.memory));
+    all.push_back(other.with(RematPolicy::kNone));
   }
   return all;
 }
