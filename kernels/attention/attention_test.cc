@@ -359,8 +359,8 @@ TEST(AttentionTest, WideSinksAndNone) {
   const Tensor q = Tensor::Random(DType::kBF16, {1, 2, 8, 16}, 1);
   const std::vector<runtime::TensorSpec> results = {q.spec(), {DType::kF32, {1, 2, 8}}};
   const Attributes attributes = {{"scale", 0.25}};
-  const auto run = [&](std::vector<Tensor> operands) {
-    return RunKernel("attention", std::move(operands), results, attributes);
+  const auto run = [&](const std::vector<Tensor>& operands) {
+    return RunKernel("attention", operands, results, attributes);
   };
   const Values sinks = {0.5, -1.25};  // of bf16, too
   const auto narrow = run({q, q, q, Tensor({DType::kBF16, {2}}, sinks)});
@@ -378,9 +378,9 @@ TEST(AttentionTest, SinksOfOtherHeadsAndInFrontOfMasksAreInvalid) {
   const Tensor q = Tensor::Random(DType::kF32, {1, 2, 2, 4}, 1);
   const Tensor other = Tensor::Random(DType::kF32, {3}, 2), sink({DType::kF32, {2}}, {0, 1});
   const Tensor mask = Tensor::Random(DType::kF32, {1, 1, 2, 2}, 3);
-  const auto code = [&](std::vector<Tensor> operands) {
+  const auto code = [&](const std::vector<Tensor>& operands) {
     const std::vector<runtime::TensorSpec> results = {q.spec(), {DType::kF32, {1, 2, 2}}};
-    return TryKernel("attention", std::move(operands), results, {{"scale", 1.0}}).status().code();
+    return TryKernel("attention", operands, results, {{"scale", 1.0}}).status().code();
   };
   EXPECT_EQ(code({q, q, q, mask, sink}), absl::StatusCode::kOk);
   EXPECT_EQ(code({q, q, q, other}), absl::StatusCode::kInvalidArgument);
