@@ -11,25 +11,40 @@ namespace oriel::ir {
 
 namespace {
 
-// Of the float mask of an attention: p ∘ (g vᵀ - Σ g ∘ y), with the probabilities p and the
-// cotangent g of the result y, as the sums over what the mask is broadcast along. It is as large as
-// the scores; without a mask that is learned, nothing is.
-class MaskCotangent {
+// Cotangents of what an attention has besides query, key and value, from the cotangent g of its
+// result y and its probabilities p.
+class ScoreCotangents {
  public:
-  MaskCotangent(OpBuilder& builder, AttentionOp op) : builder_(builder), op_(op) {}
+  ScoreCotangents(OpBuilder& builder, AttentionOp op, Value resultCotangent)
+      : builder_(builder), op_(op), g_(resultCotangent) {}
 
-  Value build(Value resultCotangent) {
-    Value g = headsFirst(resultCotangent), value = perQueryHead(op_.getValue());
-    Value p = probabilities();
-    Value weighted = wide(create<MatmulOp>(g, value, false, true));
-    Value products = create<MulOp>(wide(g), wide(headsFirst(op_.getResult())));
-    Value kept = create<ReduceSumOp>(products, ArrayRef<int64_t>{3}, /*keep_dims=*/true);
-    Value cotangent = create<MulOp>(p, create<SubOp>(weighted, kept));
+  // Of a float mask: p ∘ (g vᵀ - Σ g ∘ y), as the sums over what it is broadcast along. That is as
+  // large as the scores; without a mask that is learned, nothing is.
+  Value ofMask() {
+    Value value = perQueryHead(op_.getValue()), p = probabilities();
+    Value weighted = wide(create<MatmulOp>(headsFirst(g_), value, false, true));
+    Value cotangent = create<MulOp>(p, create<SubOp>(weighted, column(rowProducts())));
     return cast(sumToShape(builder_, op_.getLoc(), cotangent, maskType()),
                 maskType().getElementType());
   }
 
+  // Of the sinks: -Σ exp(sink - logsumexp) Σ g ∘ y over rows, for a sink's value is 0. A sink of
+  // -infinity has no share, also of a row that sees nothing else.
+  Value ofSink() {
+    const int64_t heads = tensorType(op_.getSink()).getDimSize(0);
+    Value sink = wide(op_.getSink());
+    sink = reshapeTo(builder_, op_.getLoc(), sink, tensorType(sink).clone({heads, 1}));
+    Value share = create<ExpOp>(create<SubOp>(sink, op_.getLogsumexp()));
+    Value isThere = create<GreaterOp>(sink, scalar(-kInfinity, sink));
+    share = create<SelectOp>(isThere, share, scalar(0, share));
+    Value sum = create<ReduceSumOp>(create<MulOp>(share, rowProducts()), ArrayRef<int64_t>{0, 2},
+                                    /*keep_dims=*/false);
+    return cast(create<NegOp>(sum), tensorType(op_.getSink()).getElementType());
+  }
+
  private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
   template <typename OpT, typename... Args>
   Value create(Args&&... args) {
     return OpT::create(builder_, op_.getLoc(), std::forward<Args>(args)...)->getResult(0);
@@ -49,6 +64,21 @@ class MaskCotangent {
   Value headsFirst(Value value) {
     return op_.getSequenceFirst() ? create<TransposeOp>(value, ArrayRef<int64_t>{0, 2, 1, 3})
                                   : value;
+  }
+
+  // Σ g ∘ y, [b, h, s].
+  Value rowProducts() {
+    Value products = create<MulOp>(wide(g_), wide(op_.getResult()));
+    Value sums = create<ReduceSumOp>(products, ArrayRef<int64_t>{3}, /*keep_dims=*/false);
+    if (!op_.getSequenceFirst()) return sums;
+    return create<TransposeOp>(sums, ArrayRef<int64_t>{0, 2, 1});
+  }
+  // Of rows [b, h, s] for all keys, [b, h, s, 1].
+  Value column(Value rows) {
+    RankedTensorType type = tensorType(rows);
+    SmallVector<int64_t> shape(type.getShape());
+    shape.push_back(1);
+    return reshapeTo(builder_, op_.getLoc(), rows, type.clone(shape));
   }
 
   // Keys or values for each head of the queries.
@@ -75,14 +105,9 @@ class MaskCotangent {
       scores = create<MulOp>(bent, scalar(cap, scores));
     }
     scores = create<AddOp>(scores, wide(op_.getMask()));
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
     Value isSeen = create<GreaterOp>(scores, scalar(-kInfinity, scores));
     if (Value inReach = keysInReach(scores)) isSeen = create<AndOp>(isSeen, inReach);
-    RankedTensorType rows = tensorType(op_.getLogsumexp());
-    SmallVector<int64_t> column(rows.getShape());
-    column.push_back(1);
-    Value sums = reshapeTo(builder_, op_.getLoc(), op_.getLogsumexp(), rows.clone(column));
-    Value probabilities = create<ExpOp>(create<SubOp>(scores, sums));
+    Value probabilities = create<ExpOp>(create<SubOp>(scores, column(op_.getLogsumexp())));
     return create<SelectOp>(isSeen, probabilities, scalar(0, scores));
   }
 
@@ -107,39 +132,8 @@ class MaskCotangent {
 
   OpBuilder& builder_;
   AttentionOp op_;
+  Value g_;
 };
-
-// Of the sinks of an attention: -Σ exp(sink - logsumexp) Σ g ∘ y, over rows and columns, with the
-// cotangent g of the result y: the derivative of a softmax for a score whose value is 0. A sink of
-// -infinity has no share, also of a row that sees nothing else.
-Value sinkCotangent(OpBuilder& builder, AttentionOp op, Value resultCotangent) {
-  const Location loc = op.getLoc();
-  auto wide = [&](Value value) -> Value {
-    Type element = op.getLogsumexp().getType().getElementType();
-    RankedTensorType type = tensorType(value);
-    if (type.getElementType() == element) return value;
-    return CastOp::create(builder, loc, type.clone(element), value);
-  };
-  Value products = MulOp::create(builder, loc, wide(resultCotangent), wide(op.getResult()));
-  Value dots = ReduceSumOp::create(builder, loc, products, ArrayRef<int64_t>{3},
-                                   /*keep_dims=*/false);  // [b, h, s] or [b, s, h]
-  if (op.getSequenceFirst()) {
-    dots = TransposeOp::create(builder, loc, dots, ArrayRef<int64_t>{0, 2, 1});
-  }
-  RankedTensorType sinkType = tensorType(op.getSink());
-  Value sink = wide(op.getSink());
-  sink = reshapeTo(builder, loc, sink, tensorType(sink).clone({sinkType.getDimSize(0), 1}));
-  Value share = ExpOp::create(builder, loc, SubOp::create(builder, loc, sink, op.getLogsumexp()));
-  auto scalar = [&](double value) { return scalarConstant(builder, loc, value, sink); };
-  Value isThere =
-      GreaterOp::create(builder, loc, sink, scalar(-std::numeric_limits<double>::infinity()));
-  share = SelectOp::create(builder, loc, isThere, share, scalar(0));
-  Value sum = ReduceSumOp::create(builder, loc, MulOp::create(builder, loc, share, dots),
-                                  ArrayRef<int64_t>{0, 2}, /*keep_dims=*/false);
-  Value cotangent = NegOp::create(builder, loc, sum);
-  if (cotangent.getType() == sinkType) return cotangent;
-  return CastOp::create(builder, loc, sinkType, cotangent);
-}
 
 }  // namespace
 
@@ -151,12 +145,9 @@ LogicalResult AttentionOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCo
     return emitOpError("can't be differentiated through its result 'logsumexp'");
   }
   if (!resultCotangents[0] || !llvm::is_contained(needed, true)) return success();
-  if (getMask() && needed[3]) {
-    operandCotangents[3] = MaskCotangent(builder, *this).build(resultCotangents[0]);
-  }
-  if (getSink() && needed.back()) {
-    operandCotangents.back() = sinkCotangent(builder, *this, resultCotangents[0]);
-  }
+  ScoreCotangents ofScores(builder, *this, resultCotangents[0]);
+  if (getMask() && needed[3]) operandCotangents[3] = ofScores.ofMask();
+  if (getSink() && needed.back()) operandCotangents.back() = ofScores.ofSink();
   if (!llvm::is_contained(needed.take_front(3), true)) return success();
   auto grad = AttentionGradOp::create(builder, getLoc(), resultCotangents[0], getQuery(), getKey(),
                                       getValue(), getResult(), getLogsumexp(), getMask(), getSink(),

@@ -19,7 +19,7 @@ namespace oriel {
 // oriel-remat with the policy and the budget of a strategy; what fits is seen with its overlap, and
 // of these launches.
 std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy, const LaunchForms& forms,
-                                        bool quiet = false);
+                                        bool quiet);
 
 }  // namespace oriel
 

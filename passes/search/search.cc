@@ -485,7 +485,7 @@ class Searcher {
       }
       const double most = none->evaluation.peakBytes();
       const double share = (most - memory()) / (most - full->evaluation.peakBytes());
-      // What takes least for its bytes runs again first: about in proportion to how much does.
+      // What takes least for its bytes runs again first: time grows about as the square.
       const double seconds = atLeast + share * share * (full->evaluation.seconds - atLeast);
       if (seconds < limit()) expected.push_back({seconds, asNeeded});
     }
