@@ -163,7 +163,7 @@ absl::StatusOr<std::vector<int64_t>> ModelPhases::stagesFor(TypedModel& typed, c
       part.forward = part.backwardInput = part.backwardWeight = 0;
     }
   }
-  if (isCut) return stagesOfParts(*typed.parts, strategy);
+  if (isCut) return stagesOfParts(*typed.parts, strategy, microbatchesOf(recipe, strategy));
   return std::vector<int64_t>(typed.parts->parts.size(), 0);
 }
 

@@ -98,20 +98,18 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 // The driver has checked that it divides.
-int64_t microbatchesOf(const PipelineOptions& options) {
-  return options.recipe.globalBatch / (options.recipe.microBatch * options.strategy.dataParallel());
-}
-
 void addStage(OpPassManager& passes, const PipelineOptions& options) {
   // Layers are equal still, and what is frozen has no backward any more.
+  passes.addPass(createAssignStages(options.strategy,
+                                    microbatchesOf(options.recipe, options.strategy),
+                                    options.kernels.launches, options.explainStages));
   passes.addPass(
-      createAssignStages(options.strategy, options.kernels.launches, options.explainStages));
-  passes.addPass(createSplitStages(options.strategy, microbatchesOf(options)));
+      createSplitStages(options.strategy, microbatchesOf(options.recipe, options.strategy)));
 }
 
 void addStrategize(OpPassManager& passes, const PipelineOptions& options) {
-  passes.addPass(
-      createAnnotate(options.strategy, microbatchesOf(options), options.explainSharding));
+  passes.addPass(createAnnotate(options.strategy, microbatchesOf(options.recipe, options.strategy),
+                                options.explainSharding));
 }
 
 void addPropagate(OpPassManager& passes, const PipelineOptions& options) {
@@ -185,6 +183,10 @@ void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
   // Before autodiff, whose backward then is in the types of the forward; behind the padding, whose
   // ops have types too.
   if (options.recipe.precision.mixed) passes.addPass(createMixedPrecision(options.recipe));
+}
+
+int64_t microbatchesOf(const Recipe& recipe, const Strategy& strategy) {
+  return recipe.globalBatch / (recipe.microBatch * strategy.dataParallel());
 }
 
 const std::vector<PipelinePhase>& pipelinePhases() {

@@ -28,6 +28,9 @@ struct PipelineOptions {
   bool overlapsByPeak = false;    // the level of overlap is chosen without planning an arena
 };
 
+// Of a step, where the batch can be split as the strategy says.
+int64_t microbatchesOf(const Recipe& recipe, const Strategy& strategy);
+
 struct PipelinePhase {
   std::string name;
   std::string summary;  // one line, for --help

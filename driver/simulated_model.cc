@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "driver/model_phases.h"
+#include "driver/pipelines.h"
 #include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment.h"
 #include "passes/cost/cluster_attribute.h"
@@ -204,7 +205,7 @@ class OneSimulation {
     simulation.parts = partsWithStages();
     simulation.ranks = strategy_.ranks();
     simulation.microBatch = recipe_.microBatch;
-    simulation.microbatches = recipe_.globalBatch / (recipe_.microBatch * strategy_.dataParallel());
+    simulation.microbatches = microbatchesOf(recipe_, strategy_);
     const auto runs = static_cast<double>(simulation.microbatches);
     simulation.modelFlops = modelFlops_ * runs;
     for (const ProgramCost& cost : costs) {

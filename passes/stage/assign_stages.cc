@@ -26,10 +26,11 @@ using mlir::success;
 class StageAssigner {
  public:
   StageAssigner(mlir::ModuleOp module, mlir::func::FuncOp forward, const Strategy& strategy,
-                LaunchForms forms)
+                int64_t microbatches, LaunchForms forms)
       : module_(module),
         forward_(forward),
         strategy_(strategy),
+        microbatches_(microbatches),
         model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)),
         forms_(forms) {}
 
@@ -42,7 +43,7 @@ class StageAssigner {
     if (given) {
       if (failed(readGivenCuts(given))) return failure();
     } else {
-      absl::StatusOr<std::vector<int64_t>> stages = stagesOfParts(model_, strategy_);
+      absl::StatusOr<std::vector<int64_t>> stages = stagesOfParts(model_, strategy_, microbatches_);
       if (!stages.ok()) {
         return module_.emitError(std::string(stages.status().message()));
       }
@@ -140,6 +141,7 @@ class StageAssigner {
   mlir::ModuleOp module_;
   mlir::func::FuncOp forward_;
   const Strategy& strategy_;
+  int64_t microbatches_;
   ModelParts model_;
   LaunchForms forms_;
   bool areOnRank_ = false;        // the parts' times
@@ -148,8 +150,9 @@ class StageAssigner {
 
 struct AssignStages : impl::AssignStagesBase<AssignStages> {
   using AssignStagesBase::AssignStagesBase;
-  AssignStages(Strategy strategy, const LaunchForms& forms, bool explained)
+  AssignStages(Strategy strategy, int64_t count, const LaunchForms& forms, bool explained)
       : given(std::move(strategy)) {
+    microbatches = count;
     explain = explained;
     fused = forms.fused;
     generated = forms.generated;
@@ -168,7 +171,7 @@ struct AssignStages : impl::AssignStagesBase<AssignStages> {
       module.emitError("has no segment @forward: run the train phase first");
       return signalPassFailure();
     }
-    StageAssigner assigner(module, forward, *given, {fused, generated});
+    StageAssigner assigner(module, forward, *given, microbatches, {fused, generated});
     if (failed(assigner.run(explain ? &llvm::errs() : nullptr))) signalPassFailure();
   }
 
@@ -177,9 +180,9 @@ struct AssignStages : impl::AssignStagesBase<AssignStages> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, const LaunchForms& forms,
-                                               bool explain) {
-  return std::make_unique<AssignStages>(std::move(strategy), forms, explain);
+std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, int64_t microbatches,
+                                               const LaunchForms& forms, bool explain) {
+  return std::make_unique<AssignStages>(std::move(strategy), microbatches, forms, explain);
 }
 
 }  // namespace oriel

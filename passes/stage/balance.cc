@@ -1,9 +1,13 @@
 #include "passes/stage/balance.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
+
+#include "passes/stage/cut_moves.h"
 
 namespace oriel {
 
@@ -44,16 +48,20 @@ double mostOf(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// The cost of the slowest grid, then the sum of squares.
-std::pair<double, double> rankOf(const std::vector<double>& grids) {
-  double squares = 0;
-  for (double cost : grids) squares += cost * cost;
-  return {mostOf(grids), squares};
+double squaresOf(const std::vector<double>& values) {
+  return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
 }
 
-bool isLess(const std::pair<double, double>& a, const std::pair<double, double>& b) {
-  if (a.first * kSame < b.first) return true;
-  return a.first <= b.first * kSame && a.second * kSame < b.second;
+// What is to be small, the most important first: the cost of the slowest grid, the squares of
+// those of grids, and of those of stages.
+using Rank = std::array<double, 3>;
+
+bool isLess(const Rank& a, const Rank& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] * kSame < b[i]) return true;
+    if (b[i] * kSame < a[i]) return false;
+  }
+  return false;
 }
 
 }  // namespace
@@ -78,25 +86,19 @@ std::vector<int64_t> balancedCuts(const std::vector<double>& costs, int64_t stag
   firsts = bestCuts(costs, stages, [&](double soFar, double cost) {
     return cost > most ? kNever : soFar + cost * cost;
   });
+  if (grids == stages) return firsts;
+  auto rankOf = [&](const std::vector<int64_t>& cuts) {
+    const std::vector<double> ofGrids = gridCosts(costs, cuts, grids);
+    return Rank{mostOf(ofGrids), squaresOf(ofGrids), squaresOf(gridCosts(costs, cuts, stages))};
+  };
+  Rank least = rankOf(firsts);
   const auto parts = static_cast<int64_t>(costs.size());
-  for (bool isBetter = grids < stages; isBetter;) {
-    isBetter = false;
-    for (int64_t stage = 1; stage < stages; ++stage) {
-      for (int64_t step : {-1, 1}) {
-        std::vector<int64_t> moved = firsts;
-        moved[stage] += step;
-        const int64_t end = stage + 1 < stages ? moved[stage + 1] : parts;
-        if (moved[stage] <= moved[stage - 1] || moved[stage] >= end) continue;
-        if (!isLess(rankOf(gridCosts(costs, moved, grids)),
-                    rankOf(gridCosts(costs, firsts, grids)))) {
-          continue;
-        }
-        firsts = std::move(moved);
-        isBetter = true;
-      }
-    }
-  }
-  return firsts;
+  return improvedCuts(std::move(firsts), parts, grids, [&](const std::vector<int64_t>& cuts) {
+    const Rank rank = rankOf(cuts);
+    const bool isBetter = isLess(rank, least);
+    if (isBetter) least = rank;
+    return isBetter;
+  });
 }
 
 }  // namespace oriel

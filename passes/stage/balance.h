@@ -10,8 +10,8 @@ namespace oriel {
 // Cuts a row of parts with these costs into `stages` (at most as many as parts, at least one),
 // none empty; stage s is on grid s mod `grids`, which divides `stages`. Returns the first part of
 // each stage. With a stage on each grid, the cost of the most expensive one is the least that is
-// possible, and the sum of their squares the least with that. With several, what changes of
-// single cuts find from there, for the sums of the grids.
+// possible, and the sum of their squares the least with that. With several, what improvedCuts()
+// (cut_moves.h) finds from there, for the sums of the grids.
 std::vector<int64_t> balancedCuts(const std::vector<double>& costs, int64_t stages, int64_t grids);
 
 // Of the stages that begin there, by grid.

@@ -15,6 +15,7 @@
 #include "passes/cost/op_time.h"
 #include "passes/stage/balance.h"
 #include "passes/stage/layer_order.h"
+#include "passes/stage/schedule_cuts.h"
 #include "passes/stage/towers.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/segment_values.h"
@@ -409,16 +410,26 @@ class PartFinder {
   std::vector<Group> groups_;
 };
 
-std::vector<int64_t> foundStages(const ModelParts& model, const Strategy& strategy,
-                                 Pipeline::Balance balance) {
-  std::vector<double> costs;
-  for (const Part& part : model.parts) {
-    const bool byTime = balance == Pipeline::Balance::kTime;
-    costs.push_back(byTime ? part.seconds() : static_cast<double>(part.parameters));
+std::vector<int64_t> foundCuts(const ModelParts& model, const Pipeline& pipeline, int64_t grids,
+                               int64_t microbatches) {
+  if (pipeline.balance == Pipeline::Balance::kParameters) {
+    std::vector<double> costs;
+    for (const Part& part : model.parts) costs.push_back(static_cast<double>(part.parameters));
+    return balancedCuts(costs, pipeline.stages, grids);
   }
-  std::vector<int64_t> stages(costs.size(), 0);
-  if (costs.empty()) return stages;
-  const std::vector<int64_t> firsts = balancedCuts(costs, strategy.stageCount(), strategy.grids());
+  std::vector<StageTimes> times;
+  for (const Part& part : model.parts) {
+    times.push_back({part.forward, part.backwardInput + part.backwardWeight, part.backwardInput,
+                     part.backwardWeight});
+  }
+  return cutsForSchedule(times, {pipeline.schedule, pipeline.stages, grids, microbatches});
+}
+
+std::vector<int64_t> foundStages(const ModelParts& model, const Pipeline& pipeline, int64_t grids,
+                                 int64_t microbatches) {
+  std::vector<int64_t> stages(model.parts.size(), 0);
+  if (pipeline.stages == 1) return stages;
+  const std::vector<int64_t> firsts = foundCuts(model, pipeline, grids, microbatches);
   for (size_t stage = 1; stage < firsts.size(); ++stage) {
     std::fill(stages.begin() + firsts[stage], stages.end(), static_cast<int64_t>(stage));
   }
@@ -500,7 +511,7 @@ std::string stageLabel(const ModelParts& model, const std::vector<int64_t>& stag
 }
 
 absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
-                                                   const Strategy& strategy) {
+                                                   const Strategy& strategy, int64_t microbatches) {
   const auto parts = static_cast<int64_t>(model.parts.size());
   if (strategy.stageCount() > std::max<int64_t>(parts, 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -510,7 +521,7 @@ absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
         " stages"));
   }
   const Pipeline pipeline = strategy.pipeline.value_or(Pipeline());
-  return pipeline.named.empty() ? foundStages(model, strategy, pipeline.balance)
+  return pipeline.named.empty() ? foundStages(model, pipeline, strategy.grids(), microbatches)
                                 : namedStages(model, pipeline);
 }
 

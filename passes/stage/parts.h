@@ -66,11 +66,12 @@ std::string towersText(const ModelParts& model);
 std::string stageLabel(const ModelParts& model, const std::vector<int64_t>& stageOf, int64_t stage);
 
 // The stage of each part: as the strategy names them, where what is between blocks joins the later
-// one (kBegin and kEnd may have a stage of their own), or cut so that grids take the same
+// one (kBegin and kEnd may have a stage of their own), or cut so that a step of so many
+// microbatches takes the least time (schedule_cuts.h), or grids have as many parameters
 // (balance.h). InvalidArgument, "the strategy ..", if there are more stages than parts, and as
 // BlockNames::stagesOf().
 absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
-                                                   const Strategy& strategy);
+                                                   const Strategy& strategy, int64_t microbatches);
 
 }  // namespace oriel
 

@@ -17,8 +17,8 @@ namespace oriel {
 #include "passes/stage/passes.h.inc"
 
 // oriel-assign-stages with a strategy that was read already.
-std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, const LaunchForms& forms,
-                                               bool explain);
+std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, int64_t microbatches,
+                                               const LaunchForms& forms, bool explain);
 
 // oriel-split-stages with a strategy that was read already.
 std::unique_ptr<mlir::Pass> createSplitStages(Strategy strategy, int64_t microbatches);

@@ -11,9 +11,9 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
     and types, one behind the other, with a weight in each (towers.h). Names of parameters and the
     modules of the strategy only label them. Blocks, and what is between them, are the parts
     that stages are made of (parts.h). The strategy lists the blocks of each stage, or says how
-    many stages there are; then the cuts are where the grid that takes longest takes least, by
-    the predicted time (part_times.h) of each part's ops in `@forward` and of those in `@backward`
-    that come from them, joined as they are launched, and with what the strategy's `remat` has run
+    many stages there are; then the cuts are those with which the schedule takes the least time
+    that is found (schedule_cuts.h), by the predicted time (part_times.h) of each part's ops in
+    `@forward` and of those in `@backward` that come from them, joined as they are launched, and with what the strategy's `remat` has run
     again: a frozen part has none there. These are times on one device, unless `oriel.part_times`
     of the module has those on a rank (by part, of the forward and of the backward's halves), which
     it loses.
@@ -38,6 +38,7 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "Microbatches of a step">,
     Option<"explain", "explain", "bool", "false",
            "Print to standard error the blocks, what each part costs, and the stages">,
     Option<"fused", "fused", "bool", "false", "Decide by the launches that oriel-form-fused makes">,

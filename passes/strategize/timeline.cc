@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,15 +13,13 @@ namespace oriel {
 
 namespace {
 
-class Replay {
+// The runs of a schedule, put in an order in which each comes behind what it waits for.
+class RunOrder {
  public:
-  Replay(const PipelineSchedule& schedule, const PipelineTimes& times)
-      : schedule_(schedule), times_(times), next_(schedule.size()) {
-    timeline_.grids.resize(schedule.size());
-    timeline_.busy.resize(schedule.size());
-    for (size_t grid = 0; grid < schedule.size(); ++grid) {
-      for (const StageRun& run : schedule[grid]) {
-        gridOf_[run.stage] = grid;
+  explicit RunOrder(const PipelineSchedule& schedule)
+      : schedule_(schedule), next_(schedule.size()), last_(schedule.size(), -1) {
+    for (const std::vector<StageRun>& runs : schedule) {
+      for (const StageRun& run : runs) {
         // The phase whose result goes to earlier stages.
         if (run.phase == Phase::kBackward || run.phase == Phase::kBackwardInput) {
           backward_[run.stage] = run.phase;
@@ -31,11 +28,11 @@ class Replay {
     }
   }
 
-  absl::StatusOr<Timeline> run() {
+  absl::StatusOr<std::vector<OrderedRun>> order() {
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t grid = 0; grid < schedule_.size(); ++grid) {
-        while (next_[grid] < schedule_[grid].size() && runNext(grid)) moved = true;
+        while (next_[grid] < schedule_[grid].size() && takeNext(grid)) moved = true;
       }
     }
     for (size_t grid = 0; grid < schedule_.size(); ++grid) {
@@ -45,28 +42,23 @@ class Replay {
           "the schedule never ends: grid ", grid, " waits for the inputs of ", phaseName(run.phase),
           " of stage ", run.stage, ", microbatch ", run.microbatch));
     }
-    return std::move(timeline_);
+    return std::move(runs_);
   }
 
  private:
   // False if its inputs are not there yet.
-  bool runNext(size_t grid) {
+  bool takeNext(size_t grid) {
     const StageRun& run = schedule_[grid][next_[grid]];
-    std::vector<TimedRun>& done = timeline_.grids[grid];
-    double start = done.empty() ? 0 : done.back().end;
+    OrderedRun next{run, grid, last_[grid]};
+    size_t count = 0;
     for (const RunKey& input : inputsOf(run)) {
-      const auto end = ends_.find(input);
-      if (end == ends_.end()) return false;
-      const bool here = gridOf_.at(std::get<1>(input)) == grid;
-      start = std::max(start, end->second + (here ? 0 : times_.transfer));
+      const auto known = places_.find(input);
+      if (known == places_.end()) return false;
+      next.inputs[count++] = known->second;
     }
-    const auto own = times_.ofRun.find({run.phase, run.stage, run.microbatch});
-    const double time =
-        own != times_.ofRun.end() ? own->second : times_.stages[run.stage].of(run.phase);
-    done.push_back({run, start, start + time});
-    ends_[{run.phase, run.stage, run.microbatch}] = start + time;
-    timeline_.busy[grid] += time;
-    timeline_.makespan = std::max(timeline_.makespan, start + time);
+    last_[grid] = static_cast<int>(runs_.size());
+    places_[{run.phase, run.stage, run.microbatch}] = last_[grid];
+    runs_.push_back(next);
     ++next_[grid];
     return true;
   }
@@ -86,12 +78,11 @@ class Replay {
   }
 
   const PipelineSchedule& schedule_;
-  const PipelineTimes& times_;
-  std::map<int64_t, size_t> gridOf_;
   std::map<int64_t, Phase> backward_;  // of the stages that have one
   std::vector<size_t> next_;           // by grid
-  std::map<RunKey, double> ends_;
-  Timeline timeline_;
+  std::vector<int> last_;              // by grid, that was taken
+  std::map<RunKey, int> places_;
+  std::vector<OrderedRun> runs_;
 };
 
 }  // namespace
@@ -116,6 +107,51 @@ double Timeline::bubble() const {
   return std::max(0.0, 1 - ideal / makespan);  // not below by rounding
 }
 
+absl::StatusOr<ScheduleReplay> ScheduleReplay::create(const PipelineSchedule& schedule) {
+  absl::StatusOr<std::vector<OrderedRun>> runs = RunOrder(schedule).order();
+  if (!runs.ok()) return runs.status();
+  return ScheduleReplay(*std::move(runs), schedule.size());
+}
+
+double ScheduleReplay::start(const OrderedRun& run, const std::vector<double>& ends,
+                             double transfer) const {
+  double start = run.before < 0 ? 0 : ends[run.before];
+  for (int input : run.inputs) {
+    if (input < 0) continue;
+    start = std::max(start, ends[input] + (runs_[input].grid == run.grid ? 0 : transfer));
+  }
+  return start;
+}
+
+double ScheduleReplay::makespan(const std::vector<StageTimes>& stages) const {
+  std::vector<double> ends(runs_.size());
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const OrderedRun& run = runs_[i];
+    ends[i] = start(run, ends, /*transfer=*/0) + stages[run.run.stage].of(run.run.phase);
+  }
+  return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
+}
+
+Timeline ScheduleReplay::timeline(const PipelineTimes& times) const {
+  Timeline timeline;
+  timeline.grids.resize(grids_);
+  timeline.busy.resize(grids_);
+  std::vector<double> ends(runs_.size());
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const StageRun& run = runs_[i].run;
+    const size_t grid = runs_[i].grid;
+    const auto own = times.ofRun.find({run.phase, run.stage, run.microbatch});
+    const double time =
+        own != times.ofRun.end() ? own->second : times.stages[run.stage].of(run.phase);
+    const double begin = start(runs_[i], ends, times.transfer);
+    ends[i] = begin + time;
+    timeline.grids[grid].push_back({run, begin, ends[i]});
+    timeline.busy[grid] += time;
+    timeline.makespan = std::max(timeline.makespan, ends[i]);
+  }
+  return timeline;
+}
+
 absl::StatusOr<Timeline> replaySchedule(const PipelineSchedule& schedule,
                                         const PipelineTimes& times) {
   for (const std::vector<StageRun>& runs : schedule) {
@@ -124,7 +160,9 @@ absl::StatusOr<Timeline> replaySchedule(const PipelineSchedule& schedule,
       return absl::InvalidArgumentError(absl::StrCat("stage ", run.stage, " has no times"));
     }
   }
-  return Replay(schedule, times).run();
+  absl::StatusOr<ScheduleReplay> replay = ScheduleReplay::create(schedule);
+  if (!replay.ok()) return replay.status();
+  return replay->timeline(times);
 }
 
 }  // namespace oriel

@@ -2,9 +2,12 @@
 #ifndef ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
 #define ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -51,6 +54,36 @@ struct Timeline {
   //   (P-1) / (v m + P-1)  for v stages on each grid, interleaved (likewise),
   //   (P-1) (F+B-W) / (m (F+B+W) + (P-1) (F+B-W))  for ZB-H1 (Qi et al. 2024, section 2.3).
   double bubble() const;
+};
+
+struct OrderedRun {
+  StageRun run;
+  size_t grid = 0;
+  int before = -1;                    // place of the run before on this grid; -1: none
+  std::array<int, 2> inputs{-1, -1};  // places of those that it waits for; -1: none
+};
+
+// A schedule to be replayed, each time with other times of its stages.
+class ScheduleReplay {
+ public:
+  // FailedPrecondition if grids wait for each other for ever.
+  static absl::StatusOr<ScheduleReplay> create(const PipelineSchedule& schedule);
+
+  // All stages of the schedule have times.
+  Timeline timeline(const PipelineTimes& times) const;
+  // Of that timeline alone, where transfers take no time.
+  double makespan(const std::vector<StageTimes>& stages) const;
+  int64_t runs() const { return static_cast<int64_t>(runs_.size()); }
+
+ private:
+  ScheduleReplay(std::vector<OrderedRun> runs, size_t grids)
+      : runs_(std::move(runs)), grids_(grids) {}
+
+  // When the run starts, if earlier ones end then.
+  double start(const OrderedRun& run, const std::vector<double>& ends, double transfer) const;
+
+  std::vector<OrderedRun> runs_;  // each behind what it waits for
+  size_t grids_;
 };
 
 // Each grid runs its list in order. A run starts when the run before has ended and its inputs are

@@ -141,6 +141,19 @@ TEST(Timeline, BackwardWaitsForTheNextStageThatHasOne) {
   EXPECT_EQ(timeline.makespan, 7);
 }
 
+TEST(Timeline, AMakespanIsThatOfTheTimeline) {
+  for (ScheduleKind kind : {ScheduleKind::kGPipe, ScheduleKind::kOneFOneB, ScheduleKind::kZbH1,
+                            ScheduleKind::kInterleaved}) {
+    const int64_t stages = kind == ScheduleKind::kInterleaved ? 8 : 4;
+    const PipelineSchedule schedule = scheduleOf(kind, 4, stages, 8);
+    PipelineTimes times = equalStages(stages, 1, 1, 1);
+    times.stages[2] = {3, 5, 2.5, 2.5};
+    const ScheduleReplay replay = ScheduleReplay::create(schedule).value();
+    EXPECT_EQ(replay.makespan(times.stages), replay.timeline(times).makespan);
+    EXPECT_EQ(replay.runs(), stages * 8 * (kind == ScheduleKind::kZbH1 ? 3 : 2));
+  }
+}
+
 TEST(Timeline, SaysWhereAScheduleHangs) {
   const PipelineSchedule schedule = {
       {{Phase::kForward, 0, 0}, {Phase::kBackward, 0, 0}},
