@@ -139,7 +139,8 @@ std::vector<int64_t> ProgramMemory::copiesToTry(int64_t most) const {
   return counts;
 }
 
-void ProgramMemory::setCopies(const Copies& copies) {
+int64_t ProgramMemory::setCopies(const Copies& copies) {
+  int64_t all = 0;
   for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
     const int64_t wanted = storage.isStash()      ? copies.stash
                            : isTemporary(storage) ? copies.temporaries
@@ -148,8 +149,11 @@ void ProgramMemory::setCopies(const Copies& copies) {
     for (const StorageUse& use : storage.uses) {
       microbatches = std::max(microbatches, clock_->microbatchesOf(use.segment));
     }
-    assignment_.setSlots(id, std::max(fewest_[id], std::min(wanted, microbatches)));
+    const int64_t slots = std::max(fewest_[id], std::min(wanted, microbatches));
+    assignment_.setSlots(id, slots);
+    all += slots;
   }
+  return all;
 }
 
 MemoryLayout ProgramMemory::place(int64_t enough) {
@@ -159,29 +163,30 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
   for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
     if (storage.isStash()) most = std::max(most, fewest_[id]);
   }
-  Copies chosen = {1, 1};
-  int64_t steps = best.steps;
-  auto attempt = [&](const Copies& copies) {
-    const int64_t percent = kGoodPercent + steps / kStepsOfPercent;
-    const int64_t good = std::max(enough, best.lowerBound + best.lowerBound / 100 * percent);
-    if (best.bytes <= good) return;
-    setCopies(copies);
-    int64_t blocks = 0;
-    for (const Storage& storage : assignment_.storages()) blocks += storage.slots;
-    // An order takes so many at the most.
-    if (blocks > kMaxCopies || blocks * blocks / 2 > kMaxSteps - steps) return;
-    MemoryLayout layout = placeAll(good, kMaxSteps - steps);
-    steps += layout.steps;
-    if (layout.bytes >= best.bytes) return;
-    best = std::move(layout);
-    chosen = copies;
-  };
   // A run finds room where its own microbatch has its copies, which are elsewhere in other runs: so
   // temporaries have as many.
-  attempt({1, most});
+  std::vector<Copies> all = {{1, most}};
   for (int64_t count : copiesToTry(most)) {
-    attempt({count, 1});
-    attempt({count, count});
+    all.push_back({count, 1});
+    all.push_back({count, count});
+  }
+  std::vector<std::pair<int64_t, Copies>> attempts;  // by how many blocks they have
+  for (const Copies& copies : all) attempts.emplace_back(setCopies(copies), copies);
+  llvm::stable_sort(attempts, llvm::less_first());
+  Copies chosen = {1, 1};
+  int64_t steps = best.steps;
+  for (const auto& [blocks, copies] : attempts) {
+    const int64_t percent = kGoodPercent + steps / kStepsOfPercent;
+    const int64_t good = std::max(enough, best.lowerBound + best.lowerBound / 100 * percent);
+    if (best.bytes <= good) break;
+    // An order takes so many at the most.
+    if (blocks > kMaxCopies || blocks * blocks / 2 > kMaxSteps - steps) break;
+    setCopies(copies);
+    MemoryLayout layout = placeAll(good, kMaxSteps - steps);
+    steps += layout.steps;
+    if (layout.bytes >= best.bytes) continue;
+    best = std::move(layout);
+    chosen = copies;
   }
   setCopies(chosen);
   return best;

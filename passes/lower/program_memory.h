@@ -99,7 +99,8 @@ class ProgramMemory {
   // Numbers of copies of the stash to try, besides the fewest; `most` is the most that a value of
   // it needs.
   std::vector<int64_t> copiesToTry(int64_t most) const;
-  void setCopies(const Copies& copies);
+  // Returns how many all storages have.
+  int64_t setCopies(const Copies& copies);
   // Looks for nothing better behind so many steps.
   MemoryLayout placeAll(int64_t enough, int64_t steps) const;
 

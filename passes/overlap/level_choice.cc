@@ -48,6 +48,11 @@ class Measured {
   ProgramMemory memory_;
 };
 
+bool isSame(ModuleOp a, ModuleOp b) {
+  return mlir::OperationEquivalence::isEquivalentTo(a, b,
+                                                    mlir::OperationEquivalence::IgnoreLocations);
+}
+
 }  // namespace
 
 ProgramCopy::ProgramCopy(ModuleOp program) : program_(program.clone()) {
@@ -75,15 +80,20 @@ FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
                                                   const std::optional<LevelChoice>& known) {
   std::optional<LevelChoice> best = known;
   bool isNew = false, asAskedFits = true;
+  std::vector<ProgramCopy> copies;  // by level
   for (OverlapLevel level : levelsOf(program, overlap)) {
-    ProgramCopy copy(program);
-    if (overlap && failed(overlapProgram(*copy, *overlap, level))) return failure();
-    if (failed(formLaunches(*copy, forms))) return failure();
+    copies.emplace_back(program);
+    ModuleOp copy = *copies.back();
+    if (overlap && failed(overlapProgram(copy, *overlap, level))) return failure();
+    if (failed(formLaunches(copy, forms))) return failure();
+    // Where nothing is gathered ahead, for one, a level makes what the one before did.
+    auto isCopy = [&](ProgramCopy& other) { return isSame(copy, *other); };
+    if (llvm::any_of(llvm::drop_end(copies), isCopy)) continue;
     // The memory planner takes long: what is slower than one that fits need not fit.
-    FailureOr<PredictedTime> time = predictedStepTime(*copy);
+    FailureOr<PredictedTime> time = predictedStepTime(copy);
     if (failed(time)) return failure();
     if (best && best->bytes <= memory && time->all() > best->time.all()) continue;
-    FailureOr<Measured> measured = Measured::create(*copy, level, *time);
+    FailureOr<Measured> measured = Measured::create(copy, level, *time);
     if (failed(measured)) return failure();
     // No arena is smaller than its peak.
     if (best && !isBetter(measured->atLeast(), *best, memory)) continue;
