@@ -1,9 +1,11 @@
 #include "passes/search/bound.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "passes/cost/link_time.h"
+#include "passes/stage/balance.h"
 
 namespace oriel {
 
@@ -21,7 +23,7 @@ MicrobatchCost withSharedGradients(MicrobatchCost cost, const Candidate& c,
 }
 
 // What a grid waits in a step, as a part of a microbatch's work on all others (the table in
-// docs/strategy.md).
+// docs/strategy.md), where all have the same.
 double fillOf(const Candidate& c) {
   // A third at best: what fills it are the gradients of weights, a third of a microbatch.
   constexpr double kZeroBubblePart = 1. / 4;
@@ -29,13 +31,39 @@ double fillOf(const Candidate& c) {
                                            : 1 / static_cast<double>(c.interleave);
 }
 
-// Of the busiest grid, a microbatch. What runs again may be of others.
-double busiestOf(const Candidate& c, const MicrobatchCost& cost, double share) {
-  // Layers that are split over tp may be so by other factors than the rest.
-  const double alike = c.ofSample() == 1 ? 0.97 : 0.9;
+// What the grid that ends last works and waits for in a step, in works of a microbatch, where
+// layers can be cut anywhere. `backward`: its part of a microbatch's work.
+double runsOfSmallParts(const Candidate& c, double backward) {
+  const auto microbatches = static_cast<double>(c.microbatches);
+  const auto grids = static_cast<double>(c.pp);
+  if (c.pp == 1) return microbatches;
+  if (c.schedule != ScheduleKind::kOneFOneB || c.interleave > 1) {
+    // First grids may be larger than last ones, for which all wait.
+    constexpr double kUneven = 0.7;
+    return microbatches / grids + kUneven * fillOf(c) * (1 - 1 / grids);
+  }
+  // From a grid's first backward on, which is when all others have had the first microbatch, it has
+  // all other backwards to run, and the forwards that it had no room for before. Grids of such
+  // sizes that they end at the same time end first.
+  double sizes = 0;
+  for (double grid = 0; grid < grids; ++grid) {
+    const double ahead = std::min(microbatches, grids - grid);
+    const double left = (microbatches - 1) * backward + (microbatches - ahead) * (1 - backward);
+    if (left <= 0) return 1;
+    sizes += 1 / left;
+  }
+  return 1 + 1 / sizes;
+}
+
+// Of a step, what the grid that ends last works and waits, with `runs` by parts.
+double secondsOfRuns(const Candidate& c, const MicrobatchCost& cost, double runs) {
   const double all = cost.forward + cost.backward;
+  if (all <= 0) return 0;
+  // Layers that are split over tp may be so by other factors than the rest, and what runs again may
+  // be of other grids.
+  const double alike = c.ofSample() == 1 ? 0.97 : 0.9;
   const double once = c.remat == RematPolicy::kNone ? all : cost.backward;
-  return std::max(all / static_cast<double>(c.pp), alike * share * once);
+  return std::max(runsOfSmallParts(c, cost.backward / all) * all, alike * runs * once);
 }
 
 // Microbatches that the first grid holds between forward and backward, in those of all its stages.
@@ -120,16 +148,30 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   return cost;
 }
 
+double leastRuns(const Candidate& c, const std::vector<double>& parts) {
+  const double all = std::accumulate(parts.begin(), parts.end(), 0.);
+  const auto microbatches = static_cast<double>(c.microbatches);
+  if (all <= 0) return 0;
+  if (c.interleave > 1) {
+    const std::vector<double> ofGrids =
+        gridCosts(parts, balancedCuts(parts, c.pp * c.interleave, c.pp), c.pp);
+    return microbatches * *std::max_element(ofGrids.begin(), ofGrids.end()) / all;
+  }
+  // A grid waits for the first microbatch to come, and for the last one to go back.
+  return leastLargest(
+             parts, c.pp,
+             [&](double before, double own) { return fillOf(c) * before + microbatches * own; }) /
+         all;
+}
+
 Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cluster,
-              double busiest) {
+              double runs) {
   const auto grids = static_cast<double>(c.pp);
   // Encoders apart are sharded over the tp ranks, too.
   const int64_t sharing = c.sharing() * (c.apart && c.shards == c.dp ? c.tp : 1);
   const auto shards = static_cast<double>(sharing);
   const MicrobatchCost cost = withSharedGradients(whole, c, cluster);
   const double forward = cost.forward / grids, backward = cost.backward / grids;
-  const double own = busiestOf(c, cost, busiest), all = cost.forward + cost.backward;
-  const double runs = static_cast<double>(c.microbatches) * own + fillOf(c) * (all - own);
   Bound bound;
   // The first microbatch of a step adds to no sum of gradients. Stages together
   // were seen to take 0.11 % less than the whole. With few microbatches of cut positions, what was
@@ -138,8 +180,9 @@ Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cl
   // The only microbatch of a step sets gradients, where what was measured adds to them: up to 6.6 %
   // less was seen without ZeRO, of models of milliseconds, whose time is that of launches.
   if (c.microbatches == 1 && c.pp == 1 && c.zero == 0) details = 0.93;
-  bound.seconds = details * (runs + cost.update / grids / (c.zero >= 1 ? shards : 1) +
-                             exposedOf(c, cost, forward, backward, cluster));
+  bound.seconds =
+      details * (secondsOfRuns(c, cost, runs) + cost.update / grids / (c.zero >= 1 ? shards : 1) +
+                 exposedOf(c, cost, forward, backward, cluster));
   // What one backward sets of gradients takes the place of what it has read of the stash. With
   // ZeRO-1, at least a rank's part of them is there behind it.
   const bool isOne = c.pp == 1 && c.microbatches == 1;

@@ -31,12 +31,15 @@ struct Bound {
   double bytes = 0;    // of the rank that needs most
 };
 
+// What the grid that ends last works and waits in a step, at least, however the parts are cut into
+// stages; in works of a microbatch, which has parts of these costs.
+double leastRuns(const Candidate& candidate, const std::vector<double>& parts);
+
 // `cost` is of candidates with the same tp, cp, sequence parallelism, micro and remat. All
-// communication beside computing that can be, no temporaries. `busiest` is the share of a
-// microbatch's work that one grid has by the times of its parts; as if all had the same where that
-// is more.
+// communication beside computing that can be, no temporaries. `runs` is leastRuns(), if parts are
+// known; as if they were small where that is more.
 Bound boundOf(const Candidate& candidate, const MicrobatchCost& cost, const Cluster& cluster,
-              double busiest = 0);
+              double runs = 0);
 
 }  // namespace oriel
 

@@ -140,7 +140,9 @@ TEST(Bound, GradientsOfStagesSideBySideGoOverTheNetwork) {
   const double far = boundOf(candidate, cost, cluster).seconds;
   EXPECT_GT(far, 2 * near);
   cost.gradients = 0;
-  EXPECT_DOUBLE_EQ(boundOf(candidate, cost, cluster).seconds, 0.998 * 9 * 1.5e-3);
+  // Of 3 ms for a microbatch: all of one, and then 7 backwards with 6 and 7 forwards.
+  EXPECT_NEAR(boundOf(candidate, cost, cluster).seconds,
+              0.998 * (1 + 1 / (3. / 20 + 1. / 7)) * 3e-3, 1e-9);
 }
 
 TEST(Bound, AllWaitForTheBusiestGrid) {
@@ -151,10 +153,29 @@ TEST(Bound, AllWaitForTheBusiestGrid) {
   two.pp = 2;
   two.microbatches = 4;
   const Cluster cluster = TwoLevelCluster(1, 2);
-  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 5 * 1.5, 0.1);
-  EXPECT_NEAR(boundOf(two, cost, cluster, 0.8).seconds, 4 * 2.4 + 0.6, 0.3);
+  // The first one has 3 backwards of 2/3 and 2 forwards of 1/3 left where the second one has 3
+  // of each: at best they have 9/17 and 8/17.
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 0.998 * (1 + 8. / 3 * 9 / 17) * 3, 1e-9);
+  // Of two parts, the second one is four times the first.
+  const double runs = leastRuns(two, {1, 4});
+  EXPECT_DOUBLE_EQ(runs, 0.2 + 4 * 0.8);
+  EXPECT_NEAR(boundOf(two, cost, cluster, runs).seconds, 0.97 * 3 * runs, 0.03);
   two.schedule = ScheduleKind::kZbH1;
-  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 4.25 * 1.5, 0.1);
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, (4 + 0.7 / 4) * 1.5, 0.02);
+  EXPECT_DOUBLE_EQ(leastRuns(two, {1, 4}), 0.2 / 4 + 4 * 0.8);
+}
+
+TEST(LeastRuns, TheFirstGridsMayHaveMore) {
+  Candidate two;
+  two.pp = 2;
+  two.microbatches = 2;
+  // The second one waits for the first: 5 and 5 parts take 5 + 2 * 5, 6 and 4 take 6 + 2 * 4.
+  EXPECT_DOUBLE_EQ(leastRuns(two, std::vector<double>(10, 1)), 1.4);
+  two.microbatches = 32;
+  EXPECT_DOUBLE_EQ(leastRuns(two, std::vector<double>(10, 1)), 0.5 + 32 * 0.5);
+  two.interleave = 2;
+  EXPECT_DOUBLE_EQ(leastRuns(two, std::vector<double>(10, 1)), 16);
+  EXPECT_EQ(leastRuns(two, {}), 0);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "passes/search/search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <set>
@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "passes/search/group_costs.h"
-#include "passes/stage/balance.h"
 
 namespace oriel {
 
@@ -173,20 +172,19 @@ class Searcher {
 
   Bound leastBoundOf(const Candidate& c) const {
     const MicrobatchCost cost = costs_.least(c);
-    return boundOf(c, cost, problem_.cluster, busiestShare(c, cost.parts));
+    return boundOf(c, cost, problem_.cluster, knownLeastRuns(c, cost.parts));
   }
 
-  // Of the work of a microbatch, by the cuts that the compiler finds.
-  double busiestShare(const Candidate& c, const std::vector<double>& parts) const {
-    const int64_t stages = c.pp * c.interleave;
-    const double all = std::accumulate(parts.begin(), parts.end(), 0.);
-    if (c.pp == 1 || all <= 0) return 0;
-    const auto [known, isNew] = busiestShares_.try_emplace(
-        {{c.micro, stages, c.pp}, {c.tp, c.cp, c.sequenceParallel, c.apart}, c.remat}, 0);
-    if (isNew) {
-      const std::vector<double> ofGrids = gridCosts(parts, balancedCuts(parts, stages, c.pp), c.pp);
-      known->second = *std::max_element(ofGrids.begin(), ofGrids.end()) / all;
-    }
+  // The same for many candidates.
+  double knownLeastRuns(const Candidate& c, const std::vector<double>& parts) const {
+    if (c.pp == 1 || parts.empty()) return 0;
+    const auto [known, isNew] =
+        leastRuns_.try_emplace({{c.micro, c.microbatches, c.interleave, c.pp},
+                                {c.tp, c.cp, c.sequenceParallel, c.apart},
+                                c.remat,
+                                c.schedule},
+                               0);
+    if (isNew) known->second = leastRuns(c, parts);
     return known->second;
   }
 
@@ -584,11 +582,12 @@ class Searcher {
   const Evaluate& evaluate_;
   std::vector<Candidate> candidates_;
   GroupCosts costs_;
-  // By samples of a microbatch, stages and grids; what splits them; what runs again.
+  // By the samples of a microbatch, their number, stages and grids; what splits them; what runs
+  // again; when.
   using SplitKey =
       std::tuple<int64_t, int64_t, bool, std::shared_ptr<const std::vector<Strategy::Module>>>;
-  using ShareKey = std::tuple<std::tuple<int64_t, int64_t, int64_t>, SplitKey, RematPolicy>;
-  mutable std::map<ShareKey, double> busiestShares_;
+  using RunsKey = std::tuple<std::array<int64_t, 4>, SplitKey, RematPolicy, ScheduleKind>;
+  mutable std::map<RunsKey, double> leastRuns_;
   std::optional<Candidate> anchor_;  // the first that is known
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;

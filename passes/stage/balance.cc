@@ -16,10 +16,15 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1 + 1e-9;  // of sums in another order
 
-// Cuts with the least total, where `total(soFar, cost of a stage)` adds a stage, and kNever is one
-// that must not be.
-std::vector<int64_t> bestCuts(const std::vector<double>& costs, int64_t stages,
-                              const std::function<double(double, double)>& total) {
+struct BestCuts {
+  std::vector<int64_t> firsts;
+  double total;
+};
+
+// Those with the least total, where `total(so far, cost of the stages before, cost of a stage)`
+// adds a stage, and kNever is one that must not be.
+BestCuts bestCuts(const std::vector<double>& costs, int64_t stages,
+                  const std::function<double(double, double, double)>& total) {
   const auto parts = static_cast<int64_t>(costs.size());
   std::vector<double> sums(parts + 1, 0);
   for (int64_t i = 0; i < parts; ++i) sums[i + 1] = sums[i] + costs[i];
@@ -31,7 +36,7 @@ std::vector<int64_t> bestCuts(const std::vector<double>& costs, int64_t stages,
     for (int64_t end = stage; end <= parts - (stages - stage); ++end) {
       for (int64_t begin = stage - 1; begin < end; ++begin) {
         if (least[stage - 1][begin] == kNever) continue;
-        const double value = total(least[stage - 1][begin], sums[end] - sums[begin]);
+        const double value = total(least[stage - 1][begin], sums[begin], sums[end] - sums[begin]);
         if (first[stage][end] >= 0 && value >= least[stage][end]) continue;
         least[stage][end] = value;
         first[stage][end] = begin;
@@ -41,7 +46,7 @@ std::vector<int64_t> bestCuts(const std::vector<double>& costs, int64_t stages,
   std::vector<int64_t> firsts(stages);
   int64_t end = parts;
   for (int64_t stage = stages; stage > 0; --stage) end = firsts[stage - 1] = first[stage][end];
-  return firsts;
+  return {std::move(firsts), least[stages][parts]};
 }
 
 double mostOf(const std::vector<double>& values) {
@@ -79,13 +84,20 @@ std::vector<double> gridCosts(const std::vector<double>& costs, const std::vecto
   return sums;
 }
 
+double leastLargest(const std::vector<double>& costs, int64_t stages,
+                    const std::function<double(double before, double own)>& total) {
+  return bestCuts(costs, stages,
+                  [&](double soFar, double before, double own) {
+                    return std::max(soFar, total(before, own));
+                  })
+      .total;
+}
+
 std::vector<int64_t> balancedCuts(const std::vector<double>& costs, int64_t stages, int64_t grids) {
-  std::vector<int64_t> firsts =
-      bestCuts(costs, stages, [](double soFar, double cost) { return std::max(soFar, cost); });
-  const double most = mostOf(gridCosts(costs, firsts, stages)) * kSame;
-  firsts = bestCuts(costs, stages, [&](double soFar, double cost) {
-    return cost > most ? kNever : soFar + cost * cost;
-  });
+  const double most = leastLargest(costs, stages, [](double, double own) { return own; }) * kSame;
+  std::vector<int64_t> firsts = bestCuts(costs, stages, [&](double soFar, double, double own) {
+                                  return own > most ? kNever : soFar + own * own;
+                                }).firsts;
   if (grids == stages) return firsts;
   auto rankOf = [&](const std::vector<int64_t>& cuts) {
     const std::vector<double> ofGrids = gridCosts(costs, cuts, grids);

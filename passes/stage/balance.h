@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_STAGE_BALANCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace oriel {
@@ -13,6 +14,11 @@ namespace oriel {
 // possible, and the sum of their squares the least with that. With several, what improvedCuts()
 // (cut_moves.h) finds from there, for the sums of the grids.
 std::vector<int64_t> balancedCuts(const std::vector<double>& costs, int64_t stages, int64_t grids);
+
+// The least, of all ways to cut the parts into `stages`, that the largest total of a stage can be,
+// by what the stages before it cost together and by its own cost.
+double leastLargest(const std::vector<double>& costs, int64_t stages,
+                    const std::function<double(double before, double own)>& total);
 
 // Of the stages that begin there, by grid.
 std::vector<double> gridCosts(const std::vector<double>& costs, const std::vector<int64_t>& firsts,

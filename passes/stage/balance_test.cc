@@ -58,6 +58,14 @@ TEST(Balance, IsTheBestOfAllCuts) {
   }
 }
 
+TEST(Balance, TheLargestTotalMayCountWhatIsBefore) {
+  auto total = [](double before, double own) { return before + 2 * own; };
+  // Stages of 2 and 1: totals of 4 and of 2 + 2.
+  EXPECT_DOUBLE_EQ(leastLargest({1, 1, 1}, 2, total), 4);
+  EXPECT_DOUBLE_EQ(leastLargest({1, 1, 1}, 1, total), 6);
+  EXPECT_DOUBLE_EQ(leastLargest({3, 1, 1}, 2, total), 3 + 2 * 2);
+}
+
 TEST(Balance, AGridWithSeveralStagesCountsTheirSum) {
   // Grid 0 has the stages 0 and 2: with the big part in one, the other is small.
   const std::vector<double> costs = {6, 1, 1, 1, 1, 1, 1};

@@ -41,8 +41,10 @@ class StageCutsTest(OrielTestCase):
             self.assertEqual([stage["stages"] for stage in simulated["stages"]], cuts, options)
             whole = self.simulated(model, recipe, *options, "--whole")
             self.assertAlmostEqual(whole["step_seconds"] / simulated["step_seconds"], 1, delta=2e-3, msg=options)
+            # A block that is left out may have a conversion less than the one that stands for it: what the last
+            # block gives the head is in f32.
             for one, other in zip(whole["stages"], simulated["stages"]):
-                self.assertAlmostEqual(one["busy"] / other["busy"], 1, delta=2e-3, msg=options)
+                self.assertAlmostEqual(one["busy"] / other["busy"], 1, delta=1e-2, msg=options)
 
     def block_times(self, *options, cluster=CLUSTER) -> str:
         text = self.explained(GPT2, self.gpt2, "--stages", 4, *options, cluster=cluster)
