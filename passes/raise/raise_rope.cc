@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -264,6 +266,129 @@ struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
   }
 };
 
+// Columns of a value: its last dimension from `start` on, every `stride`th.
+struct Columns {
+  Value source;
+  int64_t start, stride, size;
+};
+std::optional<Columns> matchColumns(Value value) {
+  auto slice = value.getDefiningOp<ir::SliceOp>();
+  const int64_t last = slice ? slice.getType().getRank() - 1 : -1;
+  if (last < 0 || !slicesOnly(slice, last)) return std::nullopt;
+  return Columns{slice.getInput(), slice.getStarts()[last], slice.getStrides()[last],
+                 slice.getType().getDimSize(last)};
+}
+
+// A rotation of `count` columns of x from `start` on.
+struct RotatedColumns {
+  Value x;
+  int64_t start, count;
+  Value cos, sin;
+  Pairing pairing;
+};
+
+// x1 * cos - x2 * sin and x2 * cos + x1 * sin of columns x1 and x2 of `x`.
+std::optional<RotatedColumns> matchRotatedColumns(ir::SubOp difference, ir::AddOp sum, Value x,
+                                                  Pairing pairing) {
+  auto isOfX = [&](Value value) {
+    const std::optional<Columns> columns = matchColumns(value);
+    return columns && columns->source == x;
+  };
+  auto cos1 = matchEither<ir::MulOp>(difference.getLhs(), isOfX),
+       sin2 = matchEither<ir::MulOp>(difference.getRhs(), isOfX),
+       cos2 = matchEither<ir::MulOp>(sum.getLhs(), isOfX),
+       sin1 = matchEither<ir::MulOp>(sum.getRhs(), isOfX);
+  if (!cos1 || !sin2 || !cos2 || !sin1) return std::nullopt;
+  auto isSame = [](Value value, Value other) {
+    const Columns a = *matchColumns(value), b = *matchColumns(other);
+    return std::tie(a.start, a.stride, a.size) == std::tie(b.start, b.stride, b.size);
+  };
+  if (!isSame(cos2->first, sin2->first)) std::swap(cos2, sin1);
+  const Columns first = *matchColumns(cos1->first), second = *matchColumns(sin2->first);
+  const int64_t half = first.size, rank = rankOf(x);
+  const bool isHalves = pairing == Pairing::kHalves;
+  const bool arePairs = second.size == half && second.stride == first.stride &&
+                        (half == 1 || first.stride == (isHalves ? 1 : 2)) &&
+                        second.start == first.start + (isHalves ? half : 1);
+  if (!arePairs || !isSame(cos2->first, sin2->first) || !isSame(sin1->first, cos1->first) ||
+      cos1->second != cos2->second || sin1->second != sin2->second ||
+      cos1->first.getType() != difference.getType() || sum.getType() != difference.getType() ||
+      !isAngleTable(cos1->second, rank, half) || !isAngleTable(sin1->second, rank, half) ||
+      dependsOnParameter(cos1->second) || dependsOnParameter(sin1->second)) {
+    return std::nullopt;
+  }
+  return RotatedColumns{x, first.start, 2 * half, cos1->second, sin1->second, pairing};
+}
+
+std::optional<RotatedColumns> matchRotatedColumns(Value first, Value second, Pairing pairing) {
+  auto difference = first.getDefiningOp<ir::SubOp>();
+  auto sum = second.getDefiningOp<ir::AddOp>();
+  auto product = difference ? difference.getLhs().getDefiningOp<ir::MulOp>() : ir::MulOp();
+  if (!product || !sum) return std::nullopt;
+  for (Value operand : product->getOperands()) {
+    const std::optional<Columns> columns = matchColumns(operand);
+    if (!columns) continue;  // a table may be a slice, too
+    auto found = matchRotatedColumns(difference, sum, columns->source, pairing);
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+Value createRope(PatternRewriter& rewriter, mlir::Location loc, const RotatedColumns& rotated) {
+  const int64_t rank = rankOf(rotated.x);
+  Shape starts(rank), limits(shapeOf(rotated.x)), strides(rank, 1);
+  starts.back() = rotated.start;
+  limits.back() = rotated.start + rotated.count;
+  Value part = ir::SliceOp::create(rewriter, loc, rotated.x, starts, limits, strides);
+  return ir::RopeOp::create(rewriter, loc, part, expandRank(rewriter, loc, rotated.cos, rank),
+                            expandRank(rewriter, loc, rotated.sin, rank), /*inverse=*/false,
+                            rotated.pairing == Pairing::kNeighbours);
+}
+
+// Halves of some columns that are turned in their places, among others that are joined → rope of
+// these columns, joined with the others.
+struct RaiseRotatedHalves : mlir::OpRewritePattern<ir::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ConcatOp op, PatternRewriter& rewriter) const override {
+    if (static_cast<int64_t>(op.getDim()) != op.getType().getRank() - 1) {
+      return rewriter.notifyMatchFailure(op, "joins no columns");
+    }
+    llvm::SmallVector<Value> inputs(op.getInputs());
+    for (size_t i = 0; i + 1 < inputs.size(); ++i) {
+      const auto rotated = matchRotatedColumns(inputs[i], inputs[i + 1], Pairing::kHalves);
+      if (!rotated) continue;
+      inputs[i] = createRope(rewriter, op.getLoc(), *rotated);
+      inputs.erase(inputs.begin() + i + 1);
+      if (inputs.size() == 1) {
+        rewriter.replaceOp(op, inputs.front());
+      } else {
+        rewriter.replaceOpWithNewOp<ir::ConcatOp>(op, inputs, op.getDim());
+      }
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "joins no difference and sum of rotated columns");
+  }
+};
+
+// Neighbours among some columns that are turned in their places → rope of these columns.
+struct RaiseRotatedNeighbours : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    const std::optional<JoinedPairs> joined = matchJoinedPairs(op.getResult());
+    if (!joined || joined->pairing != Pairing::kNeighbours) {
+      return rewriter.notifyMatchFailure(op, "joins no neighbours");
+    }
+    const auto rotated = matchRotatedColumns(joined->first, joined->second, Pairing::kNeighbours);
+    if (!rotated) return rewriter.notifyMatchFailure(op, "no rotation of columns");
+    rewriter.replaceOp(
+        op, ir::reshapeTo(rewriter, op.getLoc(), createRope(rewriter, op.getLoc(), *rotated),
+                          op.getType()));
+    return success();
+  }
+};
+
 // rope(x[.., :r]) joined with x[.., r:] → rope of the first r elements.
 struct RaisePartialRotation : mlir::OpRewritePattern<ir::ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -317,9 +442,10 @@ struct RowOfMovedDim : mlir::OpRewritePattern<ir::GatherOp> {
 struct RaiseRope : impl::RaiseRopeBase<RaiseRope> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseRotation, RaiseJoinedRotation<ir::ConcatOp>,
-                 RaiseJoinedRotation<ir::ReshapeOp>, RaisePartialRotation, RowOfMovedDim>(
-        &getContext());
+    patterns
+        .add<RaiseRotation, RaiseJoinedRotation<ir::ConcatOp>, RaiseJoinedRotation<ir::ReshapeOp>,
+             RaiseRotatedHalves, RaiseRotatedNeighbours, RaisePartialRotation, RowOfMovedDim>(
+            &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };
