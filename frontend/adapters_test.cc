@@ -161,7 +161,8 @@ TEST(Adapters, BranchesMayNameTheirInitializersAlike) {
 }
 
 TEST(Adapters, TheOutputLayerIsBehindWhatKeepsColumns) {
-  for (const char* end : {"y = Softmax(h)", "i = Identity(b) y = Add(h, i)", "y = Transpose(h)"}) {
+  for (const char* end : {"y = Softmax(h)", "i = Identity(b) y = Add(h, i)", "y = Transpose(h)",
+                          "s = Shape(h) y = Reshape(h, s)"}) {
     const std::vector<LinearLayer> layers =
         linearLayers(openText(std::string("g (float[2, 2] x) => (float[2, 2] y) "
                                           "<float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 2}> "

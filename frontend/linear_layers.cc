@@ -59,9 +59,13 @@ class OutputValues {
                                       "Gather",  "Identity", "LogSoftmax", "Mul",      "Neg",
                                       "Reshape", "Sigmoid",  "Slice",      "Softmax",  "Squeeze",
                                       "Sub",     "Tanh",     "Transpose",  "Unsqueeze"};
+    // Whose other operands say how, and may be computed from sizes.
+    constexpr StringRef kOfOne[] = {"Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"};
     const std::string* computed = nullptr;
     if (!llvm::is_contained(kThrough, StringRef(node.op_type()))) return nullptr;
+    const bool isOfOne = llvm::is_contained(kOfOne, StringRef(node.op_type()));
     for (const std::string& operand : node.input()) {
+      if (isOfOne && &operand != &node.input(0)) break;
       if (operand.empty() || constants_.contains(operand)) continue;
       if (computed) return nullptr;
       computed = &operand;
@@ -94,9 +98,10 @@ class OutputValues {
       for (const auto& [value, producer] : producers_) {
         auto readers = readers_.find(value);
         if (!values_.contains(value) || readers == readers_.end()) continue;
-        if (llvm::all_of(readers->second, [&](auto* node) { return through_.contains(node); })) {
-          continue;
-        }
+        auto readsNoElement = [&](const onnx::NodeProto* node) {
+          return through_.contains(node) || Graph::is(node, "Shape");
+        };
+        if (llvm::all_of(readers->second, readsNoElement)) continue;
         values_.erase(value);
         through_.erase(producer);
         changes = true;
