@@ -59,6 +59,8 @@ class Output(torch.nn.Module):
     def __init__(self, module):
         super().__init__()
         self.module = module
+        # TorchScript's exporter puts a model back into the mode it was in.
+        self.train(module.training)
 
     def forward(self, *args, **inputs):
         output = self.module(*args, **inputs)

@@ -89,6 +89,17 @@ class Preferences(nn.Module):
 def preferences():
     return Preferences(), {"x": torch.randn(2, 6)}
 
+class Dropping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Conv1d(6, 8, 3), nn.BatchNorm1d(8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.b(nn.functional.dropout(self.norm(self.a(x)), training=self.training).transpose(1, 2))
+
+def dropping():
+    return Dropping(), {"x": torch.randn(2, 6, 8)}
+
 def copies():
     return Copies(), {"x": torch.randn(2, 6)}
 
@@ -156,6 +167,12 @@ class CheckModuleTest(OrielTestCase):
         result = self.check("words", "--exporter", "torchscript")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"^3 gradients, the largest difference .*\nas in PyTorch\n$")
+
+    def test_nothing_is_dropped(self):
+        # TorchScript's exporter leaves a model in the mode that it finds it in.
+        result = self.check("dropping", "--exporter", "torchscript")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"\nas in PyTorch\n$")
 
     def test_inputs_whose_sizes_depend(self):
         """The exporter writes an assertion of it."""
