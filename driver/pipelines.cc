@@ -173,6 +173,7 @@ void addLocalVerifier(OpPassManager& passes) { addVerifierOf(passes, "local"); }
 
 void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
   // Before autodiff, so that forward and backward use the same parameters.
+  passes.addPass(createCutConvolutions(options.strategy));
   passes.addPass(createCutProducts(options.strategy, options.recipe.loss.output));
   // Behind the cuts: parts of a bias are with parts of a product.
   passes.addPass(createAddBiasesLast(options.strategy));

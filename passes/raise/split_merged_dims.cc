@@ -99,10 +99,29 @@ llvm::SmallVector<Parts> factorParts(ir::MatmulOp op, const Parts& parts) {
   return {operand(own.rows, op.getTransposeLhs()), operand(own.columns, !op.getTransposeRhs())};
 }
 
-// The parts that the op's operands have where its result has these; nothing for ops that can't have
-// more dimensions, or that work along what is split. Layers can't: positions that are apart behind
-// the last block of a tower would be so in that block alone, which is to be as the others are.
+// Of rows; the last dimension is what it works along.
+bool isNorm(mlir::Operation* op) { return llvm::isa<ir::RmsNormOp, ir::LayerNormOp>(op); }
+
+// Of the rows, and of weight and bias, which stay whole.
+std::optional<llvm::SmallVector<Parts>> normParts(mlir::Operation* op, const Parts& parts) {
+  auto isUnused = [](Value result) { return result.use_empty(); };
+  if (parts.back().size() > 1 || !llvm::all_of(op->getResults().drop_front(), isUnused)) {
+    return std::nullopt;
+  }
+  llvm::SmallVector<Parts> operands = {parts};
+  for (Value other : op->getOperands().drop_front()) {
+    Parts& own = operands.emplace_back();
+    for (int64_t size : shapeOf(other)) own.push_back({size});
+  }
+  return operands;
+}
+
+// The parts that the op's operands have where its (first) result has these; nothing for ops that
+// can't have more dimensions, or that work along what is split. Layers can't: positions that are
+// apart behind the last block of a tower would be so in that block alone, which is to be as the
+// others are.
 std::optional<llvm::SmallVector<Parts>> operandParts(mlir::Operation* op, const Parts& parts) {
+  if (isNorm(op)) return normParts(op, parts);
   if (op->getNumResults() != 1) return std::nullopt;
   if (op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op)) {
     return broadcastParts(op, parts);
@@ -179,6 +198,9 @@ Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Val
   auto dimsBefore = [](const Parts& all, size_t dim) {
     return static_cast<int64_t>(joined(llvm::ArrayRef(all).take_front(dim)).size());
   };
+  for (Value ofRows : copy->getResults().drop_front()) {
+    ofRows.setType(tensorType(ofRows).clone(joined(llvm::ArrayRef(parts).drop_back())));
+  }
   if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(copy)) {
     softmax.setDim(dimsBefore(parts, softmax.getDim()));
   }
@@ -261,7 +283,7 @@ class MergedRegion {
   }
 
   bool hasInner(mlir::Operation* op) const {
-    return op && op->getNumResults() == 1 && inner_.contains(op->getResult(0));
+    return op && op->getNumResults() > 0 && inner_.contains(op->getResult(0));
   }
 
   bool visit(Value value, const Parts& parts) {

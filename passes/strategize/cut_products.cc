@@ -27,20 +27,6 @@ using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-// The operands of a concatenation that make up these of its rows; none where one reaches beyond.
-llvm::SmallVector<Value> operandsOf(ir::ConcatOp concat, Columns rows) {
-  llvm::SmallVector<Value> operands;
-  int64_t next = 0;
-  for (Value operand : concat.getInputs()) {
-    int64_t begin = next;
-    next += ir::tensorType(operand).getDimSize(static_cast<int64_t>(concat.getDim()));
-    if (next <= rows.first || begin >= rows.second) continue;
-    if (begin < rows.first || next > rows.second) return {};
-    operands.push_back(operand);
-  }
-  return operands;
-}
-
 // A linear layer that becomes several.
 struct Cut {
   ir::LinearOp linear;

@@ -21,6 +21,9 @@ std::unique_ptr<mlir::Pass> createAnnotate(Strategy strategy, int64_t microbatch
 // oriel-cut-products likewise; `output` is the model's of which the loss is.
 std::unique_ptr<mlir::Pass> createCutProducts(Strategy strategy, std::string output);
 
+// oriel-cut-convolutions likewise.
+std::unique_ptr<mlir::Pass> createCutConvolutions(Strategy strategy);
+
 // oriel-pad-vocabulary likewise; `output` is the model's that a cross entropy takes as logits.
 std::unique_ptr<mlir::Pass> createPadVocabulary(Strategy strategy, std::string output);
 

@@ -41,6 +41,34 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
+def CutConvolutions : Pass<"oriel-cut-convolutions", "::mlir::ModuleOp"> {
+  let summary = "Makes one depthwise convolution per part of the channels of one";
+  let description = [{
+    Before `oriel-cut-products`. In front of linear attention and state spaces, queries, keys and
+    values are joined for one convolution of each channel's positions, and taken apart again. The
+    channels of a tensor-parallel rank are not those of one slice then. Where all that is made of a
+    depthwise convolution's channels is slices of them, behind slices of positions, activations and
+    transposes, and these make it up, each becomes a convolution of its own channels: of what was
+    joined, and with a slice of weight and bias, which become parts. On tensor-parallel ranks; the
+    strategy has no rule of its own for the weight.
+
+    ```mlir
+    %0 = oriel.concat %q, %k {dim = 1 : i64} : .. -> tensor<2x8x16xf32>
+    %1 = oriel.conv %0, %w {group = 8 : i64, ..}
+    %2 = oriel.activation %1 {kind = "silu"}
+    %3 = oriel.slice %2 {starts = array<i64: 0, 0, 0>, limits = array<i64: 2, 4, 16>, ..}
+    // mesh: {tp: 2} →
+    %0 = oriel.slice %w {starts = array<i64: 0, 0, 0>, limits = array<i64: 4, 1, 4>, ..}
+    %1 = oriel.conv %q, %0 {group = 4 : i64, ..}
+    %3 = oriel.activation %1 {kind = "silu"}
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def AddBiasesLast : Pass<"oriel-add-biases-last", "::mlir::ModuleOp"> {
   let summary = "Adds biases behind the sum of two products";
   let description = [{

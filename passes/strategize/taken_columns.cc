@@ -101,6 +101,19 @@ llvm::SmallVector<Columns> piecesOf(llvm::ArrayRef<TakenColumns> taken, int64_t 
   return pieces;
 }
 
+llvm::SmallVector<Value> operandsOf(ir::ConcatOp concat, Columns columns) {
+  llvm::SmallVector<Value> operands;
+  int64_t next = 0;
+  for (Value operand : concat.getInputs()) {
+    int64_t begin = next;
+    next += ir::tensorType(operand).getDimSize(static_cast<int64_t>(concat.getDim()));
+    if (next <= columns.first || begin >= columns.second) continue;
+    if (begin < columns.first || next > columns.second) return {};
+    operands.push_back(operand);
+  }
+  return operands;
+}
+
 void takeFrom(mlir::OpBuilder& builder, llvm::ArrayRef<TakenColumns> taken,
               const std::map<Columns, Value>& made) {
   for (const TakenColumns& each : taken) {

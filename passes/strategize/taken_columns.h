@@ -34,6 +34,9 @@ std::optional<llvm::SmallVector<TakenColumns>> findTaken(mlir::Value value, int6
 // The columns of `width` that slices take, in order; none if they don't make them up.
 llvm::SmallVector<Columns> piecesOf(llvm::ArrayRef<TakenColumns> taken, int64_t width);
 
+// The operands of a concatenation that make up these of its columns; none where one reaches beyond.
+llvm::SmallVector<mlir::Value> operandsOf(ir::ConcatOp concat, Columns columns);
+
 // Puts what was made of the columns in the place of slices.
 void takeFrom(mlir::OpBuilder& builder, llvm::ArrayRef<TakenColumns> taken,
               const std::map<Columns, mlir::Value>& made);

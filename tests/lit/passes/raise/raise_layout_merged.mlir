@@ -257,3 +257,33 @@ func.func @split_twice(%x: tensor<2x4x3xf32>) -> (tensor<2x4x3xf32>, tensor<2x4x
   %3 = oriel.reshape %1 : (tensor<8x3xf32>) -> tensor<2x4x3xf32>
   return %2, %3 : tensor<2x4x3xf32>, tensor<2x4x3xf32>
 }
+
+// -----
+
+// A norm of rows that were merged, as of each head of each position.
+// CHECK-LABEL: func.func @split_before_norm
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x3xf32>, %[[G:.*]]: tensor<2x4x3xf32>, %[[W:.*]]: tensor<3xf32>)
+// CHECK-NEXT: %[[Y:.*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]] {{.*}} -> (tensor<2x4x3xf32>, tensor<2x4xf32>)
+// CHECK-NEXT: %[[Z:.*]] = oriel.gated_activation %[[G]], %[[Y]]
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[Z]] : (tensor<2x4x3xf32>) -> tensor<2x12xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @split_before_norm(%x: tensor<2x4x3xf32>, %g: tensor<2x4x3xf32>, %w: tensor<3xf32>) -> tensor<2x12xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x3xf32>) -> tensor<8x3xf32>
+  %1 = oriel.reshape %g : (tensor<2x4x3xf32>) -> tensor<8x3xf32>
+  %2, %3 = oriel.rms_norm %0, %w {epsilon = 1.0e-6 : f64} : (tensor<8x3xf32>, tensor<3xf32>) -> (tensor<8x3xf32>, tensor<8xf32>)
+  %4 = oriel.gated_activation %1, %2 {kind = "silu"} : (tensor<8x3xf32>, tensor<8x3xf32>) -> tensor<8x3xf32>
+  %5 = oriel.reshape %4 : (tensor<8x3xf32>) -> tensor<2x12xf32>
+  return %5 : tensor<2x12xf32>
+}
+
+// -----
+
+// Not where the split goes through what is normalized.
+// CHECK-LABEL: func.func @split_along_norm
+// CHECK: oriel.layer_norm {{.*}} -> (tensor<2x12xf32>, tensor<2xf32>, tensor<2xf32>)
+func.func @split_along_norm(%x: tensor<2x4x3xf32>, %w: tensor<12xf32>, %b: tensor<12xf32>) -> tensor<2x4x3xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x3xf32>) -> tensor<2x12xf32>
+  %1, %2, %3 = oriel.layer_norm %0, %w, %b {epsilon = 1.0e-6 : f64} : (tensor<2x12xf32>, tensor<12xf32>, tensor<12xf32>) -> (tensor<2x12xf32>, tensor<2xf32>, tensor<2xf32>)
+  %4 = oriel.reshape %1 : (tensor<2x12xf32>) -> tensor<2x4x3xf32>
+  return %4 : tensor<2x4x3xf32>
+}

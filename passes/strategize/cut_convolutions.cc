@@ -1,0 +1,216 @@
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/strategize/passes.h"
+#include "passes/strategize/segment_values.h"
+#include "passes/strategize/strategy_option.h"
+#include "passes/strategize/taken_columns.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_CUTCONVOLUTIONS
+#include "passes/strategize/passes.h.inc"
+
+namespace {
+
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+// Of `[b, c, ..]` and `[o, c/group, ..]`.
+constexpr int64_t kChannels = 1, kOutputs = 0;
+
+// The op on an operand that has so many columns; `dim` is where its result has them.
+Value withColumns(mlir::OpBuilder& builder, Operation* op, mlir::OpOperand& operand, Value columns,
+                  int64_t dim, int64_t count) {
+  mlir::IRMapping operands;
+  operands.map(operand.get(), columns);
+  Operation* copy = builder.clone(*op, operands);
+  const RankedTensorType type = ir::tensorType(copy->getResult(0));
+  llvm::SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = count;
+  copy->getResult(0).setType(type.clone(shape));
+  return copy->getResult(0);
+}
+
+// These columns of a value: what a concatenation is joined of, or a slice takes, if that is all of
+// them.
+Value columnsOf(mlir::OpBuilder& builder, Value value, int64_t dim, Columns columns) {
+  const RankedTensorType type = ir::tensorType(value);
+  if (columns == Columns(0, type.getDimSize(dim))) return value;
+  const mlir::Location loc = value.getLoc();
+  if (auto concat = value.getDefiningOp<ir::ConcatOp>();
+      concat && static_cast<int64_t>(concat.getDim()) == dim) {
+    llvm::SmallVector<Value> operands = operandsOf(concat, columns);
+    if (operands.size() == 1) return operands.front();
+    if (!operands.empty()) return ir::ConcatOp::create(builder, loc, operands, dim);
+  }
+  if (auto transpose = value.getDefiningOp<ir::TransposeOp>()) {
+    Value input =
+        columnsOf(builder, transpose.getInput(), transpose.getPermutation()[dim], columns);
+    return ir::TransposeOp::create(builder, loc, input, transpose.getPermutation());
+  }
+  if (auto pad = value.getDefiningOp<ir::PadOp>();
+      pad && pad.getLow()[dim] == 0 && pad.getHigh()[dim] == 0 && pad.getInterior()[dim] == 0) {
+    Value input = columnsOf(builder, pad.getInput(), dim, columns);
+    return withColumns(builder, pad, pad.getInputMutable(), input, dim,
+                       columns.second - columns.first);
+  }
+  llvm::SmallVector<int64_t> starts(type.getRank(), 0), limits(type.getShape()),
+      strides(type.getRank(), 1);
+  if (auto slice = value.getDefiningOp<ir::SliceOp>(); slice && slice.getStrides()[dim] == 1) {
+    value = slice.getInput();
+    starts.assign(slice.getStarts().begin(), slice.getStarts().end());
+    limits.assign(slice.getLimits().begin(), slice.getLimits().end());
+    strides.assign(slice.getStrides().begin(), slice.getStrides().end());
+  }
+  limits[dim] = starts[dim] + columns.second;
+  starts[dim] += columns.first;
+  return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
+}
+
+class ConvolutionCutter {
+ public:
+  ConvolutionCutter(mlir::func::FuncOp main, const Strategy& strategy)
+      : main_(main), strategy_(strategy), values_(readValues(main)) {}
+
+  void run() {
+    for (auto conv : llvm::make_early_inc_range(main_.getOps<ir::ConvOp>())) cut(conv);
+  }
+
+ private:
+  // An op that makes of each channel of its operand one of its result.
+  struct Step {
+    Operation* op;
+    unsigned operand;
+    int64_t dim;  // of the channels of the result
+  };
+
+  bool isSplit(Value weight) const {
+    auto parameter = values_.parameters.find(weight);
+    if (parameter == values_.parameters.end()) return false;
+    const std::string name = ir::ParameterOp(parameter->second).getOnnxName().str();
+    return !shardingOf(strategy_, name) &&
+           strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1;
+  }
+
+  static bool isDepthwise(ir::ConvOp conv) {
+    const auto channels = ir::tensorType(conv.getInput()).getDimSize(kChannels);
+    return channels > 1 && static_cast<int64_t>(conv.getGroup()) == channels &&
+           ir::tensorType(conv.getWeight()).getDimSize(kOutputs) == channels;
+  }
+
+  static std::optional<Step> stepOf(mlir::OpOperand& use, int64_t dim) {
+    Operation* op = use.getOwner();
+    if (op->getNumResults() != 1) return std::nullopt;
+    const unsigned operand = use.getOperandNumber();
+    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
+      const llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+      return Step{op, operand, llvm::find(permutation, dim) - permutation.begin()};
+    }
+    const RankedTensorType type = ir::tensorType(op->getResult(0));
+    if (llvm::isa<ir::SliceOp>(op)) {
+      const bool isWhole = type.getDimSize(dim) == ir::tensorType(use.get()).getDimSize(dim);
+      return isWhole ? std::optional(Step{op, operand, dim}) : std::nullopt;
+    }
+    if (!op->hasTrait<ir::Pointwise>() || type.getShape() != ir::shapeOf(use.get())) {
+      return std::nullopt;
+    }
+    const bool areNumbers = llvm::all_of(op->getOpOperands(), [&](mlir::OpOperand& other) {
+      return &other == &use || ir::rankOf(other.get()) == 0;
+    });
+    return areNumbers ? std::optional(Step{op, operand, dim}) : std::nullopt;
+  }
+
+  // The same of some of the channels.
+  static Value stepOn(mlir::OpBuilder& builder, const Step& step, Value channels, int64_t count) {
+    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(step.op)) {
+      return ir::TransposeOp::create(builder, step.op->getLoc(), channels,
+                                     transpose.getPermutation());
+    }
+    if (auto slice = llvm::dyn_cast<ir::SliceOp>(step.op)) {
+      llvm::SmallVector<int64_t> limits(slice.getLimits());
+      limits[step.dim] = count;
+      return ir::SliceOp::create(builder, step.op->getLoc(), channels, slice.getStarts(), limits,
+                                 slice.getStrides());
+    }
+    return withColumns(builder, step.op, step.op->getOpOperand(step.operand), channels, step.dim,
+                       count);
+  }
+
+  void cut(ir::ConvOp conv) {
+    if (!isDepthwise(conv) || !isSplit(conv.getWeight())) return;
+    llvm::SmallVector<Step> steps;
+    Value end = conv.getResult();
+    int64_t dim = kChannels;
+    auto taken = findTaken(end, dim);
+    while (!taken) {
+      const std::optional<Step> step =
+          end.hasOneUse() ? stepOf(*end.use_begin(), dim) : std::nullopt;
+      if (!step) return;
+      steps.push_back(*step);
+      end = step->op->getResult(0);
+      dim = step->dim;
+      taken = findTaken(end, dim);
+    }
+    const llvm::SmallVector<Columns> pieces = piecesOf(*taken, ir::tensorType(end).getDimSize(dim));
+    if (pieces.size() < 2) return;
+    mlir::OpBuilder builder(main_.getContext());
+    builder.setInsertionPointAfterValue(end);
+    std::map<Columns, Value> made;
+    for (const Columns& columns : pieces) {
+      const int64_t count = columns.second - columns.first;
+      Value bias = conv.getBias();
+      Value piece = ir::ConvOp::create(
+          builder, conv.getLoc(), columnsOf(builder, conv.getInput(), kChannels, columns),
+          columnsOf(builder, conv.getWeight(), kOutputs, columns),
+          bias ? columnsOf(builder, bias, 0, columns) : bias, conv.getStrides(), conv.getPads(),
+          conv.getDilations(), count);
+      for (const Step& step : steps) piece = stepOn(builder, step, piece, count);
+      made[columns] = piece;
+    }
+    takeFrom(builder, *taken, made);
+    Operation* before = conv.getInput().getDefiningOp();
+    eraseUnused(conv);
+    // What only joined its channels.
+    while (before && mlir::isOpTriviallyDead(before)) {
+      Operation* next =
+          before->getNumOperands() == 1 ? before->getOperand(0).getDefiningOp() : nullptr;
+      before->erase();
+      before = next;
+    }
+  }
+
+  mlir::func::FuncOp main_;
+  const Strategy& strategy_;
+  SegmentValues values_;
+};
+
+struct CutConvolutions : impl::CutConvolutionsBase<CutConvolutions> {
+  using CutConvolutionsBase::CutConvolutionsBase;
+  explicit CutConvolutions(Strategy strategy) : given(std::move(strategy)) {}
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    // `train` says what is wrong with one that it can't read.
+    if (!main || !main.getBody().hasOneBlock()) return;
+    ConvolutionCutter(main, *given).run();
+  }
+
+  std::optional<Strategy> given;
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::Pass> createCutConvolutions(Strategy strategy) {
+  return std::make_unique<CutConvolutions>(std::move(strategy));
+}
+
+}  // namespace oriel
