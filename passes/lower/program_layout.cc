@@ -173,15 +173,19 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
   std::vector<std::pair<int64_t, Copies>> attempts;  // by how many blocks they have
   for (const Copies& copies : all) attempts.emplace_back(setCopies(copies), copies);
   llvm::stable_sort(attempts, llvm::less_first());
-  Copies chosen = {1, 1};
+  Copies chosen = {1, 1}, placed = {0, 0};
+  int64_t placedBlocks = 0;
   int64_t steps = best.steps;
   for (const auto& [blocks, copies] : attempts) {
+    // Without temporaries to copy, say.
+    if (copies.stash == placed.stash && blocks == placedBlocks) continue;
     const int64_t percent = kGoodPercent + steps / kStepsOfPercent;
     const int64_t good = std::max(enough, best.lowerBound + best.lowerBound / 100 * percent);
     if (best.bytes <= good) break;
     // An order takes so many at the most.
     if (blocks > kMaxCopies || blocks * blocks / 2 > kMaxSteps - steps) break;
-    setCopies(copies);
+    placed = copies;
+    placedBlocks = setCopies(copies);
     MemoryLayout layout = placeAll(good, kMaxSteps - steps);
     steps += layout.steps;
     if (layout.bytes >= best.bytes) continue;

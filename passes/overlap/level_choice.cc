@@ -80,15 +80,16 @@ FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
                                                   const std::optional<LevelChoice>& known) {
   std::optional<LevelChoice> best = known;
   bool isNew = false, asAskedFits = true;
-  std::vector<ProgramCopy> copies;  // by level
+  std::optional<ProgramCopy> before;  // as the level before makes it
   for (OverlapLevel level : levelsOf(program, overlap)) {
-    copies.emplace_back(program);
-    ModuleOp copy = *copies.back();
+    ProgramCopy own(program);
+    ModuleOp copy = *own;
     if (overlap && failed(overlapProgram(copy, *overlap, level))) return failure();
     if (failed(formLaunches(copy, forms))) return failure();
     // Where nothing is gathered ahead, for one, a level makes what the one before did.
-    auto isCopy = [&](ProgramCopy& other) { return isSame(copy, *other); };
-    if (llvm::any_of(llvm::drop_end(copies), isCopy)) continue;
+    const bool isKnown = before && isSame(copy, **before);
+    before = std::move(own);
+    if (isKnown) continue;
     // The memory planner takes long: what is slower than one that fits need not fit.
     FailureOr<PredictedTime> time = predictedStepTime(copy);
     if (failed(time)) return failure();

@@ -211,8 +211,9 @@ def RaiseRope : Oriel_RaisePass<"oriel-raise-rope"> {
   let summary = "Rotary position embedding";
   let description = [{
     Pairs are halves of the last dimension or neighbours, told by how they are sliced apart and
-    joined again; a table has an angle for each element or for each pair. Where only the first
-    elements are rotated and the others appended, `rotary_dim` says how many.
+    joined again; a table has an angle for each element or for each pair. Some columns alone may be
+    rotated, among others that are joined with them; where these are the first, and all others are
+    appended, `rotary_dim` says how many.
 
     ```mlir
     %r = oriel.concat (-%x[.., d/2:]), %x[.., :d/2] {dim = 3 : i64}

@@ -168,10 +168,12 @@ std::optional<PairPart> matchTurned(Value value) {
   return first;
 }
 
-// Whether cos or sin, aligned at the last dimension, has a column for each of `columns`.
+// Whether the value may be cos or sin: of floats, with a column for each of `columns`, aligned at
+// the last dimension.
 bool isAngleTable(Value table, int64_t rank, int64_t columns) {
   mlir::RankedTensorType type = tensorType(table);
-  return type.getRank() >= 1 && type.getRank() <= rank && type.getShape().back() == columns;
+  return type.getElementType().isFloat() && type.getRank() >= 1 && type.getRank() <= rank &&
+         type.getShape().back() == columns;
 }
 
 LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value cos,

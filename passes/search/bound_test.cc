@@ -1,8 +1,12 @@
 // What is known of a candidate from another one, and what it takes at least.
 #include "passes/search/bound.h"
 
+#include <random>
+
 #include "gtest/gtest.h"
 #include "passes/search/search_testing.h"
+#include "passes/stage/schedule_cuts.h"
+#include "passes/stage/schedule_cuts_testing.h"
 
 namespace oriel {
 namespace {
@@ -161,8 +165,43 @@ TEST(Bound, AllWaitForTheBusiestGrid) {
   EXPECT_DOUBLE_EQ(runs, 0.2 + 4 * 0.8);
   EXPECT_NEAR(boundOf(two, cost, cluster, runs).seconds, 0.97 * 3 * runs, 0.03);
   two.schedule = ScheduleKind::kZbH1;
-  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, (4 + 0.7 / 4) * 1.5, 0.02);
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, (4 + 0.5 / 4) * 1.5, 0.02);
   EXPECT_DOUBLE_EQ(leastRuns(two, {1, 4}), 0.2 / 4 + 4 * 0.8);
+}
+
+// Rows of parts of which the first ones may be frozen, and others may have a large backward.
+TEST(Bound, IsBelowWhatFoundCutsTake) {
+  const Cluster cluster = TwoLevelCluster(1, 8);
+  std::mt19937 random(0);
+  auto oneOf = [&](auto... values) {
+    const std::vector<int64_t> all = {values...};
+    return all[random() % all.size()];
+  };
+  for (int round = 0; round < 300; ++round) {
+    Candidate c;
+    c.schedule = static_cast<ScheduleKind>(1 + round % 3);
+    c.pp = oneOf(2, 3, 4);
+    c.interleave = c.schedule == ScheduleKind::kInterleaved ? oneOf(2, 3) : 1;
+    c.microbatches = c.pp * oneOf(1, 2, 5, 12) + (c.interleave > 1 ? 0 : random() % 2);
+    std::vector<StageTimes> parts(c.pp * c.interleave + random() % 8);
+    const bool isEven = random() % 2 == 0;
+    const size_t frozen = random() % 2 == 0 ? random() % parts.size() : 0;
+    const auto factor = static_cast<double>(oneOf(1, 2, 3));
+    MicrobatchCost cost;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const double forward = isEven ? 1 : static_cast<double>(1 + random() % 10);
+      const double backward = i < frozen ? 0 : factor * forward;
+      parts[i] = {forward, backward, backward / 2, backward / 2};
+      cost.forward += forward;
+      cost.backward += backward;
+      cost.parts.push_back(forward + backward);
+    }
+    const StagesToCut row = {c.schedule, c.pp * c.interleave, c.pp, c.microbatches};
+    const double makespan = makespanOf(parts, cutsForSchedule(parts, row), row);
+    const Bound bound = boundOf(c, cost, cluster, leastRuns(c, cost.parts));
+    EXPECT_LE(bound.seconds, makespan) << round;
+    EXPECT_GT(bound.seconds, 0.5 * makespan) << round;
+  }
 }
 
 TEST(LeastRuns, TheFirstGridsMayHaveMore) {

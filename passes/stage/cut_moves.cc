@@ -18,28 +18,31 @@ std::optional<std::vector<int64_t>> withPartMoved(std::vector<int64_t> firsts, i
 
 std::vector<int64_t> improvedCuts(
     std::vector<int64_t> firsts, int64_t parts, int64_t grids,
-    const std::function<bool(const std::vector<int64_t>&)>& isBetter) {
+    const std::function<std::optional<bool>(const std::vector<int64_t>&)>& isBetter) {
   const auto stages = static_cast<int64_t>(firsts.size());
-  bool hasMoved = false;
+  bool hasMoved = true, isOver = false;
   auto attempt = [&](int64_t from, int64_t to, int64_t round) {
     std::optional<std::vector<int64_t>> moved = withPartMoved(firsts, parts, from, to);
     if (moved && round > 0) {
       moved =
           withPartMoved(*std::move(moved), parts, (to + round) % stages, (from + round) % stages);
     }
-    if (!moved || !isBetter(*moved)) return;
+    if (!moved) return;
+    const std::optional<bool> better = isBetter(*moved);
+    isOver = !better;
+    if (!better || !*better) return;
     firsts = *std::move(moved);
     hasMoved = true;
   };
-  do {
+  while (hasMoved && !isOver) {
     hasMoved = false;
-    for (int64_t from = 0; from < stages; ++from) {
-      for (int64_t to = 0; to < stages; ++to) {
+    for (int64_t from = 0; from < stages && !isOver; ++from) {
+      for (int64_t to = 0; to < stages && !isOver; ++to) {
         if (from == to) continue;
-        for (int64_t round = 0; round < stages; round += grids) attempt(from, to, round);
+        for (int64_t round = 0; round < stages && !isOver; round += grids) attempt(from, to, round);
       }
     }
-  } while (hasMoved);
+  }
   return firsts;
 }
 

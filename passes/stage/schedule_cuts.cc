@@ -15,14 +15,19 @@ namespace {
 
 using Cuts = std::vector<int64_t>;
 
-// Replayed runs behind which no other cuts are set out from (some 0.1 s), and none are tried.
-constexpr int64_t kEnoughRuns = 10'000'000;
-constexpr int64_t kMostRuns = 100'000'000;
+// Work behind which no other cuts are set out from (some 0.1 s), and none are tried: replayed runs,
+// and parts of cuts that are looked at.
+constexpr int64_t kEnoughWork = 10'000'000;
+constexpr int64_t kMostWork = 100'000'000;
 constexpr int64_t kMostStarts = 100;
-// What is no better than by this is as good: a cut is not moved for less.
-constexpr double kSame = 1 - 1e-5;
+// So many rounds of a microbatch for each grid are replayed for all, and in the end about so many
+// runs.
+constexpr int64_t kRounds = 8;
+constexpr int64_t kLastRuns = 4'000'000;
+// A cut is not moved for less.
+constexpr double kWorthMoving = 1 - 1e-5;
 // Cuts that balance stages stay where others save less, which is less than predictions are off by.
-constexpr double kNotWorthIt = 0.995;
+constexpr double kWorthUneven = 0.995;
 
 class CutSearch {
  public:
@@ -31,8 +36,7 @@ class CutSearch {
     // What no trained part is in front of has no backward.
     while (trained_ < count() && costOf(parts[trained_]) == parts[trained_].forward) ++trained_;
     for (const StageTimes& part : parts) costs_.push_back(costOf(part));
-    // Many enough that all grids are busy for a while.
-    some_ = std::min(row.microbatches, 4 * row.grids);
+    replayed_ = std::min(row.microbatches, kRounds * row.grids);
   }
 
   Cuts run() {
@@ -43,15 +47,19 @@ class CutSearch {
     Found best = improved({even, *seconds});
     auto setOutFrom = [&](const Cuts& cuts) {
       Found found = improved({cuts, secondsOf(cuts).value_or(*seconds)});
-      if (found.seconds < best.seconds * kSame) best = std::move(found);
+      if (found.seconds < best.seconds * kWorthMoving) best = std::move(found);
     };
     if (ofGrids != even) setOutFrom(ofGrids);
     // Beside the best there are others.
     std::mt19937 random(0);
-    for (int64_t left = kMostStarts; left > 0 && replayed_ < kEnoughRuns; --left) {
+    for (int64_t left = kMostStarts; left > 0 && work_ < kEnoughWork; --left) {
       setOutFrom(shaken(best.cuts, random));
     }
-    return best.seconds < *seconds * kNotWorthIt ? best.cuts : even;
+    // More rounds may tell otherwise.
+    const int64_t most = std::max(replayed_, kLastRuns / (2 * row_.stages));
+    replayed_ = std::min(row_.microbatches, most / row_.grids * row_.grids);
+    const bool isWorthIt = *secondsOf(best.cuts) < *secondsOf(even) * kWorthUneven;
+    return isWorthIt ? best.cuts : even;
   }
 
  private:
@@ -77,33 +85,36 @@ class CutSearch {
   }
 
   Found improved(Found found) {
-    found.cuts = improvedCuts(found.cuts, count(), row_.grids, [&](const Cuts& moved) {
-      const double wanted = found.seconds * kSame;
-      if (replayed_ > kMostRuns || leastSecondsOf(moved) >= wanted) return false;
+    auto isBetter = [&](const Cuts& moved) -> std::optional<bool> {
+      if (work_ > kMostWork) return std::nullopt;
+      const double wanted = found.seconds * kWorthMoving;
+      if (leastSecondsOf(moved) >= wanted) return false;
       const std::optional<double> seconds = secondsOf(moved);
       if (!seconds || *seconds >= wanted) return false;
       found.seconds = *seconds;
       return true;
-    });
+    };
+    found.cuts = improvedCuts(found.cuts, count(), row_.grids, isBetter);
     return found;
   }
 
   // Those of the busiest grid, which never waits.
-  double leastSecondsOf(const Cuts& cuts) const {
+  double leastSecondsOf(const Cuts& cuts) {
+    work_ += count();
     const std::vector<double> ofGrids = gridCosts(costs_, cuts, row_.grids);
     return static_cast<double>(row_.microbatches) *
            *std::max_element(ofGrids.begin(), ofGrids.end());
   }
 
-  // Of a step; none where there is no such schedule. Where some stand for all microbatches, as many
-  // as there are grids take what the last ones of them do.
+  // Of a step; none where there is no such schedule. Each round of microbatches that is not
+  // replayed takes what the last one did.
   std::optional<double> secondsOf(const Cuts& cuts) {
-    const std::optional<double> ofSome = secondsOf(cuts, some_);
-    if (!ofSome || some_ == row_.microbatches) return ofSome;
-    const std::optional<double> ofFewer = secondsOf(cuts, some_ - row_.grids);
-    if (!ofFewer) return std::nullopt;
-    const double ofOne = (*ofSome - *ofFewer) / static_cast<double>(row_.grids);
-    return *ofSome + static_cast<double>(row_.microbatches - some_) * ofOne;
+    const std::optional<double> all = secondsOf(cuts, replayed_);
+    if (!all || replayed_ == row_.microbatches) return all;
+    const std::optional<double> before = secondsOf(cuts, replayed_ - row_.grids);
+    if (!before) return std::nullopt;
+    const double ofOne = (*all - *before) / static_cast<double>(row_.grids);
+    return *all + static_cast<double>(row_.microbatches - replayed_) * ofOne;
   }
 
   std::optional<double> secondsOf(const Cuts& cuts, int64_t microbatches) {
@@ -130,7 +141,7 @@ class CutSearch {
       }
     }
     if (!known->second) return std::nullopt;
-    replayed_ += known->second->runs();
+    work_ += known->second->runs();
     return known->second->makespan(stages);
   }
 
@@ -138,9 +149,9 @@ class CutSearch {
   const StagesToCut& row_;
   int64_t trained_ = 0;  // the first part with a backward
   std::vector<double> costs_;
-  int64_t some_ = 1;  // microbatches
+  int64_t replayed_ = 1;  // microbatches
   std::map<std::pair<int64_t, int64_t>, std::optional<ScheduleReplay>> replays_;
-  int64_t replayed_ = 0;  // runs
+  int64_t work_ = 0;
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ struct StagesToCut {
 // Cuts a row of parts, with the times of a microbatch in any unit, into stages, none empty, and
 // returns the first part of each. There are at least as many parts as stages. What changes of
 // balanced cuts (balance.h, cut_moves.h) find for the time of a step, by replay without transfers;
-// where it has many microbatches, some stand for all. Balanced cuts where that saves less than
-// 0.5 %, and where there is no such schedule.
+// of very many microbatches, the last replayed ones stand for the rest. Balanced cuts where that
+// saves less than 0.5 %, and where there is no such schedule.
 std::vector<int64_t> cutsForSchedule(const std::vector<StageTimes>& parts, const StagesToCut& row);
 
 }  // namespace oriel

@@ -36,6 +36,7 @@ class SearchTest(OrielTestCase):
         print(f"{memory}: {found['candidates']} strategies, {found['simulated']} simulated; all that fit: {len(space)}")
         self.assertTrue(found["whole"] and every["whole"])
         self.assertGreater(len(space), 20)
+        # Bounds are for uneven stages, too, which take less than even ones where microbatches are as few as here.
         self.assertLess(found["simulated"], every["simulated"] / 2.5)
         for strategy in space:
             self.assertLessEqual(strategy["at_least_seconds"], strategy["step_seconds"], strategy["strategy"])

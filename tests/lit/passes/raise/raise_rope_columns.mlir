@@ -124,3 +124,22 @@ func.func @swapped(%x: tensor<8x10xf32>, %cos: tensor<8x2xf32>, %sin: tensor<8x2
   %9 = oriel.concat %7, %4, %8 {dim = 1 : i64} : (tensor<8x2xf32>, tensor<8x2xf32>, tensor<8x6xf32>) -> tensor<8x10xf32>
   return %9 : tensor<8x10xf32>
 }
+
+// -----
+
+// Integers are turned by no rope.
+// CHECK-LABEL: func.func @integers
+// CHECK-NOT: oriel.rope
+func.func @integers(%x: tensor<8x10xi64>, %cos: tensor<8x2xi64>, %sin: tensor<8x2xi64>) -> tensor<8x10xi64> {
+  %0 = oriel.slice %x {starts = array<i64: 0, 0>, limits = array<i64: 8, 2>, strides = array<i64: 1, 1>} : (tensor<8x10xi64>) -> tensor<8x2xi64>
+  %1 = oriel.slice %x {starts = array<i64: 0, 2>, limits = array<i64: 8, 4>, strides = array<i64: 1, 1>} : (tensor<8x10xi64>) -> tensor<8x2xi64>
+  %2 = oriel.mul %0, %cos : (tensor<8x2xi64>, tensor<8x2xi64>) -> tensor<8x2xi64>
+  %3 = oriel.mul %1, %sin : (tensor<8x2xi64>, tensor<8x2xi64>) -> tensor<8x2xi64>
+  %4 = oriel.sub %2, %3 : (tensor<8x2xi64>, tensor<8x2xi64>) -> tensor<8x2xi64>
+  %5 = oriel.mul %sin, %0 : (tensor<8x2xi64>, tensor<8x2xi64>) -> tensor<8x2xi64>
+  %6 = oriel.mul %1, %cos : (tensor<8x2xi64>, tensor<8x2xi64>) -> tensor<8x2xi64>
+  %7 = oriel.add %5, %6 : (tensor<8x2xi64>, tensor<8x2xi64>) -> tensor<8x2xi64>
+  %8 = oriel.slice %x {starts = array<i64: 0, 4>, limits = array<i64: 8, 10>, strides = array<i64: 1, 1>} : (tensor<8x10xi64>) -> tensor<8x6xi64>
+  %9 = oriel.concat %4, %7, %8 {dim = 1 : i64} : (tensor<8x2xi64>, tensor<8x2xi64>, tensor<8x6xi64>) -> tensor<8x10xi64>
+  return %9 : tensor<8x10xi64>
+}
