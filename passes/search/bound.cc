@@ -40,8 +40,7 @@ double runsOfSmallParts(const Candidate& c, double backward) {
   // What is frozen is in the first grids, which then have less of a backward than others.
   constexpr double kAllTrained = 0.6;
   if (c.schedule != ScheduleKind::kOneFOneB || c.interleave > 1 || backward < kAllTrained) {
-    // First grids may be larger than last ones, for which all wait: of random rows of parts no less
-    // than 0.55 of the wait of equal ones was seen (bound_test.cc has some).
+    // First grids may be larger than last ones, for which all wait. By random rows of parts.
     constexpr double kUneven = 0.5;
     return microbatches / grids + kUneven * fillOf(c) * (1 - 1 / grids);
   }
