@@ -41,6 +41,10 @@ struct PairPart {
   Reshaped whole;
   int64_t index;
   Pairing pairing;
+
+  bool operator==(const PairPart& other) const {
+    return whole == other.whole && index == other.index && pairing == other.pairing;
+  }
 };
 
 // The value below a reshape that splits off or drops a dimension of size 1 among the last two.
@@ -176,13 +180,17 @@ bool isAngleTable(Value table, int64_t rank, int64_t columns) {
          type.getShape().back() == columns;
 }
 
+Value createRope(PatternRewriter& rewriter, mlir::Location loc, Value x, Value cos, Value sin,
+                 Pairing pairing) {
+  const int64_t rank = rankOf(x);
+  return ir::RopeOp::create(rewriter, loc, x, expandRank(rewriter, loc, cos, rank),
+                            expandRank(rewriter, loc, sin, rank), /*inverse=*/false,
+                            pairing == Pairing::kNeighbours);
+}
+
 LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value cos,
                             Value sin, Pairing pairing) {
-  int64_t rank = rankOf(x);
-  Value rope =
-      ir::RopeOp::create(rewriter, op->getLoc(), x, expandRank(rewriter, op->getLoc(), cos, rank),
-                         expandRank(rewriter, op->getLoc(), sin, rank), /*inverse=*/false,
-                         pairing == Pairing::kNeighbours);
+  Value rope = createRope(rewriter, op->getLoc(), x, cos, sin, pairing);
   rewriter.replaceOp(op, ir::reshapeTo(rewriter, op->getLoc(), rope, tensorType(op->getResult(0))));
   return success();
 }
@@ -216,16 +224,38 @@ struct RaiseRotation : mlir::OpRewritePattern<ir::AddOp> {
   }
 };
 
-// (part of x, table) where the value is their product.
-struct PartTimesTable {
-  PairPart part;
-  Value table;
+// first * cos - second * sin, and second * cos + first * sin: parts of x, as a matcher finds them.
+template <typename Part>
+struct DifferenceAndSum {
+  Part first, second;
+  Value cos, sin;
 };
-std::optional<PartTimesTable> matchPartTimesTable(Value value) {
-  auto match = matchEither<ir::MulOp>(
-      value, [](Value operand) { return matchPairPart(operand).has_value(); });
-  if (!match || match->first.getType() != value.getType()) return std::nullopt;
-  return PartTimesTable{*matchPairPart(match->first), match->second};
+
+// `match(value)` is the part that a value is; none for another one.
+template <typename Part>
+std::optional<DifferenceAndSum<Part>> matchDifferenceAndSum(
+    Value difference, Value sum, llvm::function_ref<std::optional<Part>(Value)> match) {
+  auto sub = difference.getDefiningOp<ir::SubOp>();
+  auto add = sum.getDefiningOp<ir::AddOp>();
+  if (!sub || !add || sub.getType() != add.getType()) return std::nullopt;
+  auto isPart = [&](Value value) {
+    return value.getType() == sub.getType() && match(value).has_value();
+  };
+  auto cos1 = matchEither<ir::MulOp>(sub.getLhs(), isPart),
+       sin2 = matchEither<ir::MulOp>(sub.getRhs(), isPart),
+       cos2 = matchEither<ir::MulOp>(add.getLhs(), isPart),
+       sin1 = matchEither<ir::MulOp>(add.getRhs(), isPart);
+  if (!cos1 || !sin2 || !cos2 || !sin1) return std::nullopt;
+  const Part first = *match(cos1->first), second = *match(sin2->first);
+  if (!(*match(cos2->first) == second)) std::swap(cos2, sin1);
+  Value cos = cos1->second, sin = sin2->second;
+  if (!(*match(cos2->first) == second) || !(*match(sin1->first) == first) || cos2->second != cos ||
+      sin1->second != sin) {
+    return std::nullopt;
+  }
+  // The op has no cotangents for its tables.
+  if (dependsOnParameter(cos) || dependsOnParameter(sin)) return std::nullopt;
+  return DifferenceAndSum<Part>{first, second, cos, sin};
 }
 
 // (x1 * cos - x2 * sin) joined with (x2 * cos + x1 * sin) → rope with an angle for each pair.
@@ -235,36 +265,24 @@ struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
 
   LogicalResult matchAndRewrite(JoinOp op, PatternRewriter& rewriter) const override {
     std::optional<JoinedPairs> joined = matchJoinedPairs(op.getResult());
-    auto sub = joined ? joined->first.template getDefiningOp<ir::SubOp>() : ir::SubOp();
-    auto add = sub ? joined->second.template getDefiningOp<ir::AddOp>() : ir::AddOp();
-    if (!add) return rewriter.notifyMatchFailure(op, "does not join a difference and a sum");
-    std::optional<PartTimesTable> cos1 = matchPartTimesTable(sub.getLhs()),
-                                  sin2 = matchPartTimesTable(sub.getRhs()),
-                                  cos2 = matchPartTimesTable(add.getLhs()),
-                                  sin1 = matchPartTimesTable(add.getRhs());
-    if (!cos1 || !sin1 || !cos2 || !sin2) return rewriter.notifyMatchFailure(op, "no products");
-    if (cos2->part.index == 0) std::swap(cos2, sin1);
-    if (cos1->part.index != 0 || sin2->part.index != 1 || cos2->part.index != 1 ||
-        sin1->part.index != 0 || cos1->table != cos2->table || sin1->table != sin2->table) {
+    if (!joined) return rewriter.notifyMatchFailure(op, "joins no pairs");
+    auto pairs = matchDifferenceAndSum<PairPart>(joined->first, joined->second, matchPairPart);
+    if (!pairs) return rewriter.notifyMatchFailure(op, "does not join a difference and a sum");
+    const Reshaped& whole = pairs->first.whole;
+    if (pairs->first.index != 0 || pairs->second.index != 1 || !(pairs->second.whole == whole) ||
+        pairs->first.pairing != joined->pairing || pairs->second.pairing != joined->pairing) {
       return rewriter.notifyMatchFailure(op, "no rotation");
-    }
-    const Reshaped& whole = cos1->part.whole;
-    for (const auto* product : {&*cos1, &*sin1, &*cos2, &*sin2}) {
-      if (!(product->part.whole == whole) || product->part.pairing != joined->pairing) {
-        return rewriter.notifyMatchFailure(op, "parts of several values");
-      }
     }
     // The parts have the rank of the whole, so tables are aligned alike.
     const auto rank = static_cast<int64_t>(whole.shape.size());
     const int64_t half = whole.shape.back() / 2;
-    if (whole.shape != joined->shape || rankOf(sub) != rank ||
-        !isAngleTable(cos1->table, rank, half) || !isAngleTable(sin1->table, rank, half) ||
-        dependsOnParameter(cos1->table) || dependsOnParameter(sin1->table)) {
+    if (whole.shape != joined->shape || rankOf(joined->first) != rank ||
+        !isAngleTable(pairs->cos, rank, half) || !isAngleTable(pairs->sin, rank, half)) {
       return rewriter.notifyMatchFailure(op, "no tables of angles");
     }
     Value x = ir::reshapeTo(rewriter, op.getLoc(), whole.source,
                             tensorType(whole.source).clone(whole.shape));
-    return replaceByRope(rewriter, op, x, cos1->table, sin1->table, joined->pairing);
+    return replaceByRope(rewriter, op, x, pairs->cos, pairs->sin, joined->pairing);
   }
 };
 
@@ -272,6 +290,11 @@ struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
 struct Columns {
   Value source;
   int64_t start, stride, size;
+
+  bool operator==(const Columns& other) const {
+    return std::tie(source, start, stride, size) ==
+           std::tie(other.source, other.start, other.stride, other.size);
+  }
 };
 std::optional<Columns> matchColumns(Value value) {
   auto slice = value.getDefiningOp<ir::SliceOp>();
@@ -289,44 +312,30 @@ struct RotatedColumns {
   Pairing pairing;
 };
 
-// x1 * cos - x2 * sin and x2 * cos + x1 * sin of columns x1 and x2 of `x`.
-std::optional<RotatedColumns> matchRotatedColumns(ir::SubOp difference, ir::AddOp sum, Value x,
+std::optional<RotatedColumns> matchRotatedColumns(Value difference, Value sum, Value x,
                                                   Pairing pairing) {
-  auto isOfX = [&](Value value) {
-    const std::optional<Columns> columns = matchColumns(value);
-    return columns && columns->source == x;
+  auto ofX = [&](Value value) {
+    std::optional<Columns> columns = matchColumns(value);
+    return columns && columns->source == x ? columns : std::nullopt;
   };
-  auto cos1 = matchEither<ir::MulOp>(difference.getLhs(), isOfX),
-       sin2 = matchEither<ir::MulOp>(difference.getRhs(), isOfX),
-       cos2 = matchEither<ir::MulOp>(sum.getLhs(), isOfX),
-       sin1 = matchEither<ir::MulOp>(sum.getRhs(), isOfX);
-  if (!cos1 || !sin2 || !cos2 || !sin1) return std::nullopt;
-  auto isSame = [](Value value, Value other) {
-    const Columns a = *matchColumns(value), b = *matchColumns(other);
-    return std::tie(a.start, a.stride, a.size) == std::tie(b.start, b.stride, b.size);
-  };
-  if (!isSame(cos2->first, sin2->first)) std::swap(cos2, sin1);
-  const Columns first = *matchColumns(cos1->first), second = *matchColumns(sin2->first);
-  const int64_t half = first.size, rank = rankOf(x);
+  auto pairs = matchDifferenceAndSum<Columns>(difference, sum, ofX);
+  if (!pairs) return std::nullopt;
+  const auto& [first, second, cos, sin] = *pairs;
+  const int64_t half = first.size;
   const bool isHalves = pairing == Pairing::kHalves;
   const bool arePairs = second.size == half && second.stride == first.stride &&
                         (half == 1 || first.stride == (isHalves ? 1 : 2)) &&
                         second.start == first.start + (isHalves ? half : 1);
-  if (!arePairs || !isSame(cos2->first, sin2->first) || !isSame(sin1->first, cos1->first) ||
-      cos1->second != cos2->second || sin1->second != sin2->second ||
-      cos1->first.getType() != difference.getType() || sum.getType() != difference.getType() ||
-      !isAngleTable(cos1->second, rank, half) || !isAngleTable(sin1->second, rank, half) ||
-      dependsOnParameter(cos1->second) || dependsOnParameter(sin1->second)) {
+  if (!arePairs || !isAngleTable(cos, rankOf(x), half) || !isAngleTable(sin, rankOf(x), half)) {
     return std::nullopt;
   }
-  return RotatedColumns{x, first.start, 2 * half, cos1->second, sin1->second, pairing};
+  return RotatedColumns{x, first.start, 2 * half, cos, sin, pairing};
 }
 
-std::optional<RotatedColumns> matchRotatedColumns(Value first, Value second, Pairing pairing) {
-  auto difference = first.getDefiningOp<ir::SubOp>();
-  auto sum = second.getDefiningOp<ir::AddOp>();
-  auto product = difference ? difference.getLhs().getDefiningOp<ir::MulOp>() : ir::MulOp();
-  if (!product || !sum) return std::nullopt;
+std::optional<RotatedColumns> matchRotatedColumns(Value difference, Value sum, Pairing pairing) {
+  auto sub = difference.getDefiningOp<ir::SubOp>();
+  auto product = sub ? sub.getLhs().getDefiningOp<ir::MulOp>() : ir::MulOp();
+  if (!product) return std::nullopt;
   for (Value operand : product->getOperands()) {
     const std::optional<Columns> columns = matchColumns(operand);
     if (!columns) continue;  // a table may be a slice, too
@@ -342,9 +351,7 @@ Value createRope(PatternRewriter& rewriter, mlir::Location loc, const RotatedCol
   starts.back() = rotated.start;
   limits.back() = rotated.start + rotated.count;
   Value part = ir::SliceOp::create(rewriter, loc, rotated.x, starts, limits, strides);
-  return ir::RopeOp::create(rewriter, loc, part, expandRank(rewriter, loc, rotated.cos, rank),
-                            expandRank(rewriter, loc, rotated.sin, rank), /*inverse=*/false,
-                            rotated.pairing == Pairing::kNeighbours);
+  return createRope(rewriter, loc, part, rotated.cos, rotated.sin, rotated.pairing);
 }
 
 // Halves of some columns that are turned in their places, among others that are joined → rope of
