@@ -13,10 +13,10 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
     that stages are made of (parts.h). The strategy lists the blocks of each stage, or says how
     many stages there are; then the cuts are those with which the schedule takes the least time
     that is found (schedule_cuts.h), by the predicted time (part_times.h) of each part's ops in
-    `@forward` and of those in `@backward` that come from them, joined as they are launched, and with what the strategy's `remat` has run
-    again: a frozen part has none there. These are times on one device, unless `oriel.part_times`
-    of the module has those on a rank (by part, of the forward and of the backward's halves), which
-    it loses.
+    `@forward` and of those in `@backward` that come from them, joined as they are launched, and
+    with what the strategy's `remat` has run again: a frozen part has none there. These are times on
+    one device, unless `oriel.part_times` of the module has those on a rank (by part, of the forward
+    and of the backward's halves), which it loses.
 
     Each op of `@forward` but its return gets `oriel.stage`, never smaller than that of an
     op whose result it reads; what does not depend on inputs and parameters both, such as masks

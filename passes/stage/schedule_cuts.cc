@@ -123,12 +123,7 @@ class CutSearch {
     for (int64_t stage = 0; stage < row_.stages; ++stage) {
       const int64_t end = stage + 1 < row_.stages ? cuts[stage + 1] : count();
       if (end <= trained_ && stage + 1 < row_.stages) frozen = stage + 1;
-      for (int64_t part = cuts[stage]; part < end; ++part) {
-        stages[stage].forward += parts_[part].forward;
-        stages[stage].backward += parts_[part].backward;
-        stages[stage].backwardInput += parts_[part].backwardInput;
-        stages[stage].backwardWeight += parts_[part].backwardWeight;
-      }
+      for (int64_t part = cuts[stage]; part < end; ++part) stages[stage] += parts_[part];
     }
     auto [known, isNew] = replays_.try_emplace({frozen, microbatches});
     if (isNew) {

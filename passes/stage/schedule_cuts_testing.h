@@ -16,12 +16,7 @@ inline double makespanOf(const std::vector<StageTimes>& parts, const std::vector
   PipelineShape shape{row.grids, std::vector<bool>(row.stages, true), row.microbatches};
   for (int64_t stage = 0; stage < row.stages; ++stage) {
     const auto end = stage + 1 < row.stages ? cuts[stage + 1] : static_cast<int64_t>(parts.size());
-    for (int64_t i = cuts[stage]; i < end; ++i) {
-      stages[stage].forward += parts[i].forward;
-      stages[stage].backward += parts[i].backward;
-      stages[stage].backwardInput += parts[i].backwardInput;
-      stages[stage].backwardWeight += parts[i].backwardWeight;
-    }
+    for (int64_t i = cuts[stage]; i < end; ++i) stages[stage] += parts[i];
     const bool isFirst = stage == 0 || !shape.hasBackward[stage - 1];
     shape.hasBackward[stage] = !isFirst || stages[stage].backward > 0;
   }

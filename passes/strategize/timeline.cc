@@ -101,6 +101,14 @@ double StageTimes::of(Phase phase) const {
   return 0;
 }
 
+StageTimes& StageTimes::operator+=(const StageTimes& other) {
+  forward += other.forward;
+  backward += other.backward;
+  backwardInput += other.backwardInput;
+  backwardWeight += other.backwardWeight;
+  return *this;
+}
+
 double Timeline::bubble() const {
   if (makespan == 0) return 0;
   const double ideal = *std::max_element(busy.begin(), busy.end());

@@ -23,6 +23,7 @@ struct StageTimes {
   double backwardWeight = 0;
 
   double of(Phase phase) const;
+  StageTimes& operator+=(const StageTimes& other);
 };
 
 using RunKey = std::tuple<Phase, int64_t, int64_t>;  // of a stage and a microbatch
@@ -56,6 +57,7 @@ struct Timeline {
   double bubble() const;
 };
 
+// A run, and what it waits for.
 struct OrderedRun {
   StageRun run;
   size_t grid = 0;

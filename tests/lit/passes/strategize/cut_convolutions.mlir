@@ -1,7 +1,7 @@
 // RUN: oriel-opt %s --oriel-cut-convolutions=strategy=%S/Inputs/tp2.yaml --split-input-file | FileCheck %s
 // RUN: oriel-opt %s --oriel-cut-convolutions=strategy=%S/Inputs/dp2.yaml --split-input-file | FileCheck %s --check-prefix=DATA
 
-// Without tensor parallelism one launch is better than two.
+// Without tensor parallelism it stays one launch.
 // DATA-LABEL: func.func @main
 // DATA: oriel.conv {{.*}} group = 6 : i64
 
