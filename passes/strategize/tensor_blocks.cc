@@ -379,17 +379,18 @@ std::set<int64_t> rankCounts(const SegmentValues& values, const TensorBlockOptio
 // How parameters and ops are cut by some candidates.
 class Cuts {
  public:
-  // Whether this cuts none of them otherwise.
-  bool allow(const Candidate& candidate) const {
+  // One of the candidate's that this cuts otherwise; null if there is none.
+  Operation* conflict(const Candidate& candidate) const {
     for (const TensorBlock::Cut& cut : candidate.block.cuts) {
       auto known = ofParameter_.find(nameOf(cut.parameter));
       if (known == ofParameter_.end()) continue;
-      if (known->second != std::pair(cut.dim, cut.range)) return false;
+      if (known->second != std::pair(cut.dim, cut.range)) return cut.parameter;
     }
-    return llvm::all_of(candidate.ops, [&](const auto& entry) {
-      auto known = ofOp_.find(entry.first);
-      return known == ofOp_.end() || known->second == entry.second;
-    });
+    for (const auto& [op, cuts] : candidate.ops) {
+      auto known = ofOp_.find(op);
+      if (known != ofOp_.end() && known->second != cuts) return op;
+    }
+    return nullptr;
   }
 
   void add(const Candidate& candidate) {
@@ -437,11 +438,12 @@ class BlockChoice {
       }
       chooseInOrder();
     } while (dropLonely(chosen_, /*most=*/1));
+    noteConflicts();
   }
 
   const std::vector<const Candidate*>& chosen() const { return chosen_; }
   bool isCut(ir::ParameterOp parameter) const { return cuts_.have(parameter); }
-  // Why candidates were dropped, by their reductions.
+  // Why candidates were not chosen, by their reductions.
   const std::vector<std::pair<Operation*, std::string>>& notes() const { return notes_; }
 
  private:
@@ -450,12 +452,29 @@ class BlockChoice {
     cuts_ = Cuts();
     for (const Alternatives& alternatives : all_) {
       for (const Candidate& candidate : alternatives.candidates) {
-        if (dropped_.count(&candidate) > 0 || !cuts_.allow(candidate)) continue;
+        if (dropped_.count(&candidate) > 0 || cuts_.conflict(candidate)) continue;
         cuts_.add(candidate);
         chosen_.push_back(&candidate);
         break;
       }
     }
+  }
+
+  void noteConflicts() {
+    for (const Alternatives& alternatives : all_) {
+      for (const Candidate& candidate : alternatives.candidates) {
+        Operation* op = dropped_.count(&candidate) > 0 ? nullptr : cuts_.conflict(candidate);
+        if (!op) continue;
+        auto parameter = llvm::dyn_cast<ir::ParameterOp>(op);
+        const std::string name = parameter ? '"' + uniqueName(parameter) + '"' : ir::opText(op);
+        note(candidate, name + " is cut otherwise");
+      }
+    }
+  }
+
+  void note(const Candidate& candidate, const std::string& why) {
+    notes_.emplace_back(candidate.block.reduction,
+                        "over " + std::to_string(candidate.ranks) + " ranks: " + why);
   }
 
   // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether
@@ -485,8 +504,7 @@ class BlockChoice {
 
   void drop(const Candidate* candidate, const OutsideUse& use) {
     dropped_.insert(candidate);
-    notes_.emplace_back(candidate->block.reduction,
-                        "over " + std::to_string(candidate->ranks) + " ranks: " + whyNot(use));
+    note(*candidate, whyNot(use));
   }
 
   const std::vector<Alternatives> all_;
@@ -503,25 +521,26 @@ void sortBySize(std::vector<BlockChoice::Alternatives>& all) {
   llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.elements() > b.elements(); });
 }
 
-// Moves those of `plain` to `later` that are in the way of something larger in `together`.
+// Moves those of `plain` to `later` that are in the way of something in `larger` that is so many
+// times as large.
 void yieldToLarger(std::vector<BlockChoice::Alternatives>& plain,
-                   const std::vector<BlockChoice::Alternatives>& together,
+                   const std::vector<BlockChoice::Alternatives>& larger, int64_t times,
                    std::vector<BlockChoice::Alternatives>& later) {
   struct Other {
     int64_t elements;
     Cuts cuts;
   };
   std::vector<Other> others;
-  for (const BlockChoice::Alternatives& alternatives : together) {
+  for (const BlockChoice::Alternatives& alternatives : larger) {
     for (const Candidate& candidate : alternatives.candidates) {
-      others.push_back({candidate.elements(), Cuts()});
+      others.push_back({candidate.elements() / times, Cuts()});
       others.back().cuts.add(candidate);
     }
   }
   const auto yields = [&](const BlockChoice::Alternatives& alternatives) {
     return llvm::any_of(alternatives.candidates, [&](const Candidate& own) {
       return llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
-        return other.elements > elements && !other.cuts.allow(own);
+        return other.elements > elements && other.cuts.conflict(own);
       });
     });
   };
@@ -567,8 +586,14 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
   std::vector<BlockChoice::Alternatives> small;
   sortBySize(all);
   sortBySize(together);
-  yieldToLarger(all, together, small);
-  for (auto* later : {&together, &small, &bySteps}) llvm::move(*later, std::back_inserter(all));
+  yieldToLarger(all, together, /*times=*/1, small);
+  // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
+  // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they
+  // share.
+  constexpr int64_t kClearlyMore = 4;
+  yieldToLarger(all, bySteps, kClearlyMore, small);
+  yieldToLarger(together, bySteps, kClearlyMore, small);
+  for (auto* later : {&together, &bySteps, &small}) llvm::move(*later, std::back_inserter(all));
   BlockChoice choice(std::move(all));
   choice.run();
   std::vector<TensorBlock> blocks;

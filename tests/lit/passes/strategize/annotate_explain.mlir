@@ -39,6 +39,25 @@ module {
 
 // -----
 
+// The first two of three layers are split: the third one would cut the second along its columns.
+// CHECK: strategize: oriel.linear of third is not split over 2 ranks: "second" is cut otherwise
+module {
+  oriel.parameter @p0 {onnx_name = "first", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "second", type = tensor<16x8xf32>}
+  oriel.parameter @p2 {onnx_name = "third", type = tensor<8x8xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %first: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %second: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %third: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %first : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.linear %0, %second : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32> loc("second")
+    %2 = oriel.linear %1, %third : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("third")
+    return
+  }
+}
+
+// -----
+
 // Nothing to split: one layer, and what it reads is the input.
 // CHECK: strategize: oriel.linear is not split over 2 ranks: it comes from an input
 module {
