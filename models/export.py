@@ -27,6 +27,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
+import onnx
 import torch
 
 import clip
@@ -159,6 +160,14 @@ def fixed_parameters(module):
             if not parameter.requires_grad]
 
 
+def in_file(names, path):
+    """Those of them that the ONNX file has: others have no effect on what
+    was asked for."""
+    graph = onnx.load(path, load_external_data=False).graph
+    kept = {initializer.name for initializer in graph.initializer}
+    return [name for name in names if name in kept]
+
+
 def recipe_of(model, frozen, fixed_batch):
     """The text of a recipe to begin with. fixed_batch: None if symbolic."""
     names = [name for name, parameter in model.module.named_parameters()]
@@ -211,13 +220,14 @@ def export_hf(args):
     try:
         if args.skeleton:
             skeleton.export(build, path, args.opset)
-            return fixed, None
+            return in_file(fixed, path), None
         model = build()
         if not args.pretrained:
             hf.initialize(model.module, SEED)
         export_onnx(model.module, model.example_inputs(args.batch or 3),
                     model.output, path, exporter, args.opset,
                     dynamic_batch=args.batch is None)
+        fixed[:] = in_file(fixed, path)
         return fixed, recipe_of(model, fixed, args.batch)
     except torch.onnx.errors.OnnxExporterError as error:  # the skeleton's
         raise ExportError(

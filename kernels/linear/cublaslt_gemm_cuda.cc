@@ -450,7 +450,7 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmSha
   auto gemm = std::make_shared<CublasLtGemm>(shape, *library);
   ORIEL_RETURN_IF_ERROR(gemm->Init());
   const bool sums = shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB;
-  if (sums && gemm->waves() < 0.5f) {
+  if (sums && gemm->waves() > 0 && gemm->waves() < 0.5f) {  // 0 where it doesn't say
     // A small gradient of many rows has few tiles: it needs its sums split, which the library may
     // have without the epilogue alone. Sums of their own then cost less than an idle device.
     DeviceGemmShape product = shape;

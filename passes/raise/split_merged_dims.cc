@@ -99,6 +99,13 @@ llvm::SmallVector<Parts> factorParts(ir::MatmulOp op, const Parts& parts) {
   return {operand(own.rows, op.getTransposeLhs()), operand(own.columns, !op.getTransposeRhs())};
 }
 
+// What stays whole.
+Parts wholeParts(Value value) {
+  Parts parts;
+  for (int64_t size : shapeOf(value)) parts.push_back({size});
+  return parts;
+}
+
 // Of rows; the last dimension is what it works along.
 bool isNorm(mlir::Operation* op) { return llvm::isa<ir::RmsNormOp, ir::LayerNormOp>(op); }
 
@@ -109,19 +116,26 @@ std::optional<llvm::SmallVector<Parts>> normParts(mlir::Operation* op, const Par
     return std::nullopt;
   }
   llvm::SmallVector<Parts> operands = {parts};
-  for (Value other : op->getOperands().drop_front()) {
-    Parts& own = operands.emplace_back();
-    for (int64_t size : shapeOf(other)) own.push_back({size});
-  }
+  for (Value other : op->getOperands().drop_front()) operands.push_back(wholeParts(other));
+  return operands;
+}
+
+// Of the rows of a matrix, which samples and positions are merged to for products. Layers of more
+// dimensions can't: positions that are apart behind the last block of a tower would be so in that
+// block alone, which is to be as the others are.
+std::optional<llvm::SmallVector<Parts>> layerParts(ir::LinearOp op, const Parts& parts) {
+  if (parts.size() != 2 || isSplit(parts.back())) return std::nullopt;
+  llvm::SmallVector<Parts> operands;
+  for (Value operand : op->getOperands()) operands.push_back(wholeParts(operand));
+  operands.front().front() = parts.front();
   return operands;
 }
 
 // The parts that the op's operands have where its (first) result has these; nothing for ops that
-// can't have more dimensions, or that work along what is split. Layers can't: positions that are
-// apart behind the last block of a tower would be so in that block alone, which is to be as the
-// others are.
+// can't have more dimensions, or that work along what is split.
 std::optional<llvm::SmallVector<Parts>> operandParts(mlir::Operation* op, const Parts& parts) {
   if (isNorm(op)) return normParts(op, parts);
+  if (auto layer = llvm::dyn_cast<ir::LinearOp>(op)) return layerParts(layer, parts);
   if (op->getNumResults() != 1) return std::nullopt;
   if (op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op)) {
     return broadcastParts(op, parts);

@@ -68,7 +68,6 @@ class Annotator {
     if (failed(cuts)) return failure();
     cuts_ = *std::move(cuts);
     if (failed(refineGrid())) return failure();
-    warnOfUnsplit(module_, grid_, [&](const std::string& symbol) { return cuts_.isKnown(symbol); });
     if (contextSizes().empty()) return success();
     const auto ops = opsOfAllPositions(positions, module_);
     for (const std::string& module : modules()) refineContext(module, ops, warned);
@@ -94,7 +93,11 @@ class Annotator {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       annotate(parameter, sizes);
     }
-    if (strategy_.sequenceParallel) setSequenceTypes(sizes);
+    llvm::DenseSet<mlir::Type> sequenceTypes;
+    if (strategy_.sequenceParallel) sequenceTypes = setSequenceTypes(sizes);
+    warnOfUnsplit(
+        module_, grid_, [&](const std::string& symbol) { return cuts_.isKnown(symbol); },
+        sequenceTypes);
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       warnOfCoupledSamples(forward);
     }
@@ -220,28 +223,30 @@ class Annotator {
     });
   }
 
-  // Between blocks, values can be kept in pieces along the positions.
-  void setSequenceTypes(const AxisSizes& sizes) {
+  // Between blocks, values can be kept in pieces along the positions: those of these types.
+  llvm::DenseSet<mlir::Type> setSequenceTypes(const AxisSizes& sizes) {
     mlir::Builder builder(module_.getContext());
-    llvm::SmallVector<mlir::Attribute> types;
-    std::set<const void*> seen;
+    llvm::SmallVector<mlir::Attribute> attributes;
+    llvm::DenseSet<mlir::Type> seen, types;
     for (const TensorBlock& block : cuts_.blocks) {
       if (block.reduction->getNumResults() != 1) continue;
       auto type = ir::tensorType(block.reduction->getResult(0));
-      if (type.getRank() < 2 || !seen.insert(type.getAsOpaquePointer()).second) continue;
+      if (type.getRank() < 2 || !seen.insert(type).second) continue;
       llvm::StringRef module = ir::ParameterOp(block.cuts.front().parameter).getModule();
       int64_t positions = type.getDimSize(type.getRank() - 2);
       int64_t ranks = grid_.meshAxisSize("tp", module);
       if (type.getRank() == 2) ranks *= sizes.product(sizes.findAll(grid_.dataAxes(module)));
       if (positions % ranks == 0) {
-        types.push_back(mlir::TypeAttr::get(type));
+        attributes.push_back(mlir::TypeAttr::get(type));
+        types.insert(type);
         continue;
       }
       block.reduction->emitWarning("no sequence parallelism for values of type ")
           << type << (module.empty() ? "" : " of the module ") << module << ": " << ranks
           << " ranks do not divide the " << positions << " positions";
     }
-    module_->setAttr(kSequenceTypes, builder.getArrayAttr(types));
+    module_->setAttr(kSequenceTypes, builder.getArrayAttr(attributes));
+    return types;
   }
 
   mlir::ModuleOp module_;

@@ -144,7 +144,7 @@ class ProductCutter {
 
   // Likewise of all products that `whole` is made of.
   bool hasBiases(Value whole, llvm::ArrayRef<Columns> pieces) const {
-    if (isForAllColumns(whole)) return true;
+    if (isForAllColumns(whole) || isOwn(whole)) return true;
     Operation* op = whole.getDefiningOp();
     if (auto linear = llvm::dyn_cast<ir::LinearOp>(op)) return hasBiases(linear, pieces);
     return llvm::all_of(op->getOperands(),
@@ -189,9 +189,9 @@ class ProductCutter {
     return trained.size() == pieces.size();
   }
 
-  // Whether its result is made, column by column, of products that tensor parallelism could cut and
-  // of what is the same for all columns: so is a layer's product with its adapter's. `known`: those
-  // before it that are.
+  // Whether its result is made, column by column, of products that tensor parallelism could cut, of
+  // biases, and of what is the same for all columns: so is a layer's product with its adapter's.
+  // `known`: those before it that are.
   bool isPointwiseOfProducts(Operation* op, const llvm::DenseSet<Operation*>& known) const {
     if (!op->hasTrait<ir::Pointwise>() || op->getNumResults() != 1) return false;
     if (isForAllColumns(op->getResult(0))) return false;
@@ -199,6 +199,7 @@ class ProductCutter {
     bool hasProduct = false;
     for (Value operand : op->getOperands()) {
       if (isForAllColumns(operand)) continue;
+      if (isOwn(operand) && ir::shapeOf(operand) == shape.take_back()) continue;
       hasProduct = true;
       Operation* before = operand.getDefiningOp();
       if (!before || ir::shapeOf(operand) != shape || !operand.hasOneUse()) return false;
@@ -383,12 +384,12 @@ class ProductCutter {
     llvm::SmallVector<int64_t> shape(type.getShape());
     shape.back() = columns.second - columns.first;
     Operation* op = whole.getDefiningOp();
-    if (llvm::isa<ir::LinearOp>(op)) {
+    if (!op || llvm::isa<ir::LinearOp>(op)) {
       llvm::SmallVector<int64_t> starts(shape.size()), limits(type.getShape()),
           strides(shape.size(), 1);
       starts.back() = columns.first;
       limits.back() = columns.second;
-      return ir::SliceOp::create(builder, op->getLoc(), whole, starts, limits, strides);
+      return ir::SliceOp::create(builder, whole.getLoc(), whole, starts, limits, strides);
     }
     mlir::IRMapping operands;
     for (Value operand : op->getOperands()) {
@@ -399,13 +400,13 @@ class ProductCutter {
     return copy->getResult(0);
   }
 
-  // With what it alone reads, but for products and what is the same for all columns.
+  // With what it alone reads, but for products, parameters, and what is the same for all columns.
   static void eraseWithOperands(Operation* op) {
     llvm::SmallVector<Value> operands(op->getOperands());
     eraseUnused(op);
     for (Value operand : operands) {
-      if (isForAllColumns(operand) || llvm::isa<ir::LinearOp>(operand.getDefiningOp())) continue;
-      eraseWithOperands(operand.getDefiningOp());
+      Operation* before = isForAllColumns(operand) ? nullptr : operand.getDefiningOp();
+      if (before && !llvm::isa<ir::LinearOp>(before)) eraseWithOperands(before);
     }
   }
 

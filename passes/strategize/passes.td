@@ -17,7 +17,7 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     first dimension, say. Cut are parameters of this layer alone that the
     strategy has no rule of its own for, where the loss depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
     than the products of the pieces read again. On tensor-parallel ranks, slices of what
-    pointwise ops make of such products and of what is the same for all columns, as of a layer's
+    pointwise ops make of such products, biases and what is the same for all columns, as of a layer's
     product and its adapter's, are made of slices of the products first.
 
     With and without tensor parallelism, a parameter of which the model itself takes nothing but slices

@@ -160,7 +160,8 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
 }
 
 void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
-                   llvm::function_ref<bool(const std::string&)> isKnown) {
+                   llvm::function_ref<bool(const std::string&)> isKnown,
+                   const llvm::DenseSet<mlir::Type>& sequenceTypes) {
   constexpr double kWorthIt = 0.25;
   RepeatedWork work;
   WorkByName whole;
@@ -169,10 +170,13 @@ void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
     for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
       const int64_t ranks = ranksWithParameter(grid, &op, "tp", values);
       if (ranks == 1) continue;
-      const bool isSplit = llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
-        ir::ParameterOp parameter = parameterOf(operand, values);
-        return parameter && isKnown(parameter.getSymName().str());
-      });
+      auto isInPieces = [&](mlir::Type type) { return sequenceTypes.contains(type); };
+      const bool isSplit = llvm::any_of(op.getOperandTypes(), isInPieces) ||
+                           llvm::any_of(op.getResultTypes(), isInPieces) ||
+                           llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
+                             ir::ParameterOp parameter = parameterOf(operand, values);
+                             return parameter && isKnown(parameter.getSymName().str());
+                           });
       work.add(&op, ranks, isSplit);
       if (!isSplit && ir::workFlops(&op) > 0) whole.add(&op, values);
     }

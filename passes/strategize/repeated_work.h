@@ -16,9 +16,10 @@ namespace oriel {
 void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positions& positions);
 
 // Where tp splits no more than a part of it. Of a parameter that `isKnown`, by its symbol, somebody
-// has said what becomes of it.
+// has said what becomes of it. What has one of the `sequenceTypes` is in pieces along positions.
 void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
-                   llvm::function_ref<bool(const std::string&)> isKnown);
+                   llvm::function_ref<bool(const std::string&)> isKnown,
+                   const llvm::DenseSet<mlir::Type>& sequenceTypes);
 
 }  // namespace oriel
 

@@ -75,6 +75,24 @@ class RuleCache {
   llvm::DenseMap<Operation*, std::unique_ptr<ShardingRule>> rules_;
 };
 
+bool isReduced(const ShardingRule& rule, int factor) {
+  const ir::Factor& own = rule.factors[factor];
+  if (own.size == 1 || (own.kind != FactorKind::kSum && own.kind != FactorKind::kSteps)) {
+    return false;
+  }
+  for (unsigned i = 0; i < rule.results.size(); ++i) {
+    if (rule.resultHas(i, factor)) return false;
+  }
+  return true;
+}
+
+bool reduces(const ShardingRule& rule) {
+  for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
+    if (isReduced(rule, factor)) return true;
+  }
+  return false;
+}
+
 // Follows the cut of one reduction's factor back to where it comes from.
 class BlockFinder {
  public:
@@ -96,10 +114,13 @@ class BlockFinder {
     std::vector<OutsideUse> outside = outsideUses();
     const bool bySteps = takesSteps();
     Candidate candidate{std::move(block_), std::move(ops_), std::move(outside), ranks, bySteps};
-    // Where steps are taken, as for the norm of what is cut, the block is one by itself: else all
-    // that lies between layers would be cut, too, from embedding to loss.
-    if (candidate.takesSteps && !candidate.outside.empty()) {
-      why = whyNot(candidate.outside.front());
+    // Where steps are taken, as for the norm of what is cut, the block is one by itself, or with
+    // other products of what it reads, an adapter's say: else all that lies between layers would be
+    // cut, too, from embedding to loss.
+    auto other = llvm::find_if_not(candidate.outside,
+                                   [&](const OutsideUse& use) { return reduces(rule(use.user)); });
+    if (candidate.takesSteps && other != candidate.outside.end()) {
+      why = whyNot(*other);
       return std::nullopt;
     }
     // Who chose these ranks did so for what splits by itself.
@@ -354,17 +375,6 @@ class BlockFinder {
   std::vector<std::pair<Value, int64_t>> tracedInOrder_;
   std::set<std::pair<Value, int64_t>, Less> taken_;  // small activations whose trace ended nowhere
 };
-
-bool isReduced(const ShardingRule& rule, int factor) {
-  const ir::Factor& own = rule.factors[factor];
-  if (own.size == 1 || (own.kind != FactorKind::kSum && own.kind != FactorKind::kSteps)) {
-    return false;
-  }
-  for (unsigned i = 0; i < rule.results.size(); ++i) {
-    if (rule.resultHas(i, factor)) return false;
-  }
-  return true;
-}
 
 // The sizes of tensor parallelism that parameters have.
 std::set<int64_t> rankCounts(const SegmentValues& values, const TensorBlockOptions& options) {

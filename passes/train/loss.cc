@@ -117,7 +117,9 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
   if (!fits) {
     return emitError(loc, "the labels '")
            << loss.labels << "' have type " << labels << ", which does not fit the logits '"
-           << loss.output << "' of type " << logits;
+           << loss.output << "' of type " << logits
+           << ": change their shape in `inputs` of the recipe, or, where the model is of a fixed "
+              "batch, `batch.micro` to that";
   }
   if (loss.shift && (labels.getRank() < 2 || labels.getShape().back() < 2)) {
     return emitError(loc, "the labels '")

@@ -23,7 +23,8 @@ using fe::graph::Tensor_attributes;
 using runtime::DType;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 
-std::atomic<int64_t> max_workspace = int64_t{512} << 20;
+// Somewhat more than 512 MiB: sizes are powers of two and a few bytes.
+std::atomic<int64_t> max_workspace = int64_t{513} << 20;
 
 absl::StatusOr<fe::DataType_t> TypeOf(DType dtype) {
   switch (dtype) {

@@ -22,8 +22,8 @@ constexpr std::chrono::seconds kFinalize{5};
 class Pauses {
  public:
   void Pause() {
-    if (++looks_ < 100) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(looks_ < 1000 ? 20 : 500));
+    if (++looks_ < 1000) return std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(looks_ < 2000 ? 20 : 500));
   }
 
  private:

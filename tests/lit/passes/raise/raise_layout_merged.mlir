@@ -287,3 +287,25 @@ func.func @split_along_norm(%x: tensor<2x4x3xf32>, %w: tensor<12xf32>, %b: tenso
   %4 = oriel.reshape %1 : (tensor<2x12xf32>) -> tensor<2x4x3xf32>
   return %4 : tensor<2x4x3xf32>
 }
+
+// -----
+
+// The layers of a block whose rows are those of a matrix, with what they are added to.
+// CHECK-LABEL: func.func @matrix
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x8xf32>
+// CHECK-NEXT: %[[N:[a-z0-9_]+]], {{.*}} = oriel.layer_norm %[[X]], {{.*}} -> (tensor<2x4x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+// CHECK-NEXT: %[[U:.*]] = oriel.linear %[[N]], {{.*}} -> tensor<2x4x16xf32>
+// CHECK-NEXT: %[[R:.*]] = oriel.relu %[[U]] : (tensor<2x4x16xf32>)
+// CHECK-NEXT: %[[D:.*]] = oriel.linear %[[R]], {{.*}} -> tensor<2x4x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.add %[[X]], %[[D]] : (tensor<2x4x8xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @matrix(%x: tensor<2x4x8xf32>, %s: tensor<8xf32>, %up: tensor<8x16xf32>, %b: tensor<16xf32>, %down: tensor<16x8xf32>) -> tensor<2x4x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x8xf32>) -> tensor<8x8xf32>
+  %1:3 = oriel.layer_norm %0, %s, %s {epsilon = 1.0e-5 : f64} : (tensor<8x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %2 = oriel.linear %1#0, %up, %b : (tensor<8x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+  %3 = oriel.relu %2 : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %4 = oriel.linear %3, %down : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %5 = oriel.add %0, %4 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %6 = oriel.reshape %5 : (tensor<8x8xf32>) -> tensor<2x4x8xf32>
+  return %6 : tensor<2x4x8xf32>
+}

@@ -61,3 +61,33 @@ module {
     return
   }
 }
+
+// -----
+
+// Behind a norm over what is cut, which both the layer and its adapter read.
+// CHECK: "value", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "norm", type = tensor<32xf32>}
+// CHECK: "out", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+// CHECK: "out.a", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+// CHECK: "out.b", type = tensor<2x16xf32>}
+module {
+  oriel.parameter @p0 {onnx_name = "value", type = tensor<16x32xf32>}
+  oriel.parameter @p1 {onnx_name = "norm", type = tensor<32xf32>}
+  oriel.parameter @p2 {onnx_name = "out", type = tensor<32x16xf32>}
+  oriel.parameter @p3 {onnx_name = "out.a", type = tensor<32x2xf32>}
+  oriel.parameter @p4 {onnx_name = "out.b", type = tensor<2x16xf32>}
+  func.func @forward(%x: tensor<2x4x16xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %value: tensor<16x32xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %norm: tensor<32xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %out: tensor<32x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %outA: tensor<32x2xf32> {oriel.kind = "parameter", oriel.ref = "p3"},
+      %outB: tensor<2x16xf32> {oriel.kind = "parameter", oriel.ref = "p4"}) {
+    %0 = oriel.linear %x, %value : (tensor<2x4x16xf32>, tensor<16x32xf32>) -> tensor<2x4x32xf32>
+    %1:2 = oriel.rms_norm %0, %norm {epsilon = 1.0e-6 : f64} : (tensor<2x4x32xf32>, tensor<32xf32>) -> (tensor<2x4x32xf32>, tensor<2x4xf32>)
+    %2 = oriel.linear %1#0, %out : (tensor<2x4x32xf32>, tensor<32x16xf32>) -> tensor<2x4x16xf32>
+    %3 = oriel.linear %1#0, %outA : (tensor<2x4x32xf32>, tensor<32x2xf32>) -> tensor<2x4x2xf32>
+    %4 = oriel.linear %3, %outB : (tensor<2x4x2xf32>, tensor<2x16xf32>) -> tensor<2x4x16xf32>
+    %5 = oriel.add %2, %4 : (tensor<2x4x16xf32>, tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+    return
+  }
+}

@@ -33,3 +33,23 @@ module {
     return
   }
 }
+
+// -----
+
+// A large product outside of all blocks is in pieces along the positions: no warning that each rank
+// does all of it.
+// CHECK: oriel.sequence_types = [tensor<4x6x8xf32>]
+module {
+  oriel.parameter @p0 {onnx_name = "large", type = tensor<8x64xf32>}
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<8x16xf32>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<4x6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %large: tensor<8x64xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %up : (tensor<4x6x8xf32>, tensor<8x16xf32>) -> tensor<4x6x16xf32>
+    %1 = oriel.linear %0, %down : (tensor<4x6x16xf32>, tensor<16x8xf32>) -> tensor<4x6x8xf32>
+    %2 = oriel.linear %x, %large : (tensor<4x6x8xf32>, tensor<8x64xf32>) -> tensor<4x6x64xf32>
+    return
+  }
+}

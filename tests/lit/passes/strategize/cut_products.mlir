@@ -181,6 +181,39 @@ func.func @main(
 
 // -----
 
+// A bias behind the sum with the adapter's product becomes parts, too.
+
+// CHECK: @p0_0 {{.*}}, type = tensor<8x12xf32>}
+// CHECK: @p0_1 {{.*}}, type = tensor<8x4xf32>}
+// CHECK: {onnx_name = "bias", oriel.start = array<i64: 0>, oriel.whole = array<i64: 16>, type = tensor<12xf32>}
+// CHECK: {onnx_name = "bias", oriel.start = array<i64: 12>, oriel.whole = array<i64: 16>, type = tensor<4xf32>}
+// CHECK: func.func @main
+// CHECK-NOT: slice
+// CHECK: return
+oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+oriel.parameter @p1 {onnx_name = "a", type = tensor<8x2xf32>}
+oriel.parameter @p2 {onnx_name = "b", type = tensor<2x16xf32>}
+oriel.parameter @p3 {onnx_name = "bias", type = tensor<16xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %a: tensor<8x2xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+    %b: tensor<2x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+    %bias: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p3"})
+    -> (tensor<6x16xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %0 = oriel.linear %x, %w : (tensor<6x8xf32>, tensor<8x16xf32>) -> tensor<6x16xf32>
+  %1 = oriel.linear %x, %a : (tensor<6x8xf32>, tensor<8x2xf32>) -> tensor<6x2xf32>
+  %2 = oriel.linear %1, %b : (tensor<6x2xf32>, tensor<2x16xf32>) -> tensor<6x16xf32>
+  %3 = oriel.add %0, %2 : (tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<6x16xf32>
+  %4 = oriel.add %3, %bias : (tensor<6x16xf32>, tensor<16xf32>) -> tensor<6x16xf32>
+  %first = oriel.slice %4 {starts = array<i64: 0, 0>, limits = array<i64: 6, 12>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x12xf32>
+  %last = oriel.slice %4 {starts = array<i64: 0, 12>, limits = array<i64: 6, 16>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x4xf32>
+  %y = oriel.concat %last, %first {dim = 1 : i64} : (tensor<6x4xf32>, tensor<6x12xf32>) -> tensor<6x16xf32>
+  return %y : tensor<6x16xf32>
+}
+
+// -----
+
 // What pointwise ops make of a product, with a number for all columns that is computed and read
 // elsewhere, too; that number, in one dimension, is nothing to cut.
 

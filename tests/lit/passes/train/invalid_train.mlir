@@ -58,7 +58,7 @@ module {
 // -----
 
 module {
-  // expected-error @below {{the labels 'labels' have type 'tensor<2x4xi64>', which does not fit the logits 'logits' of type 'tensor<2x5x6xf32>'}}
+  // expected-error @below {{the labels 'labels' have type 'tensor<2x4xi64>', which does not fit the logits 'logits' of type 'tensor<2x5x6xf32>': change their shape in `inputs` of the recipe, or, where the model is of a fixed batch, `batch.micro` to that}}
   func.func @main(%x: tensor<2x5x6xf32> {oriel.kind = "input", oriel.ref = "x"})
       -> (tensor<2x5x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
     return %x : tensor<2x5x6xf32>
