@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "passes/search/as_needed.h"
 #include "passes/search/group_costs.h"
 
 namespace oriel {
@@ -444,8 +445,11 @@ class Searcher {
 
   // The candidates that may be faster so than the fastest, with about what they would take.
   std::vector<std::pair<double, Candidate>> expectedAsNeeded() {
-    auto limit = [this] {
-      return result_.tried.front().evaluation.seconds / (1 + options_.tolerance);
+    // About as fast is enough for one that is simpler, and not for another one.
+    auto limit = [this](const Candidate& candidate) {
+      const bool isSimpler = candidate < simplest();
+      const double factor = 1 + options_.tolerance;
+      return result_.tried.front().evaluation.seconds * (isSimpler ? factor : 1 / factor);
     };
     constexpr int64_t kMostStages = 2;  // more took minutes
     // By what they take, at least, if nothing runs again.
@@ -461,7 +465,7 @@ class Searcher {
       const TriedStrategy *whole = known(none), *least = known(full);
       const bool mayFit = least ? least->fits : leastBoundOf(full).bytes * kSureBytes <= memory();
       const bool isMeant = mayFit && !(whole && whole->fits);
-      if (isMeant && seconds < limit()) fastIfNone.insert({seconds, none});
+      if (isMeant && seconds < limit(none)) fastIfNone.insert({seconds, none});
     }
     constexpr size_t kMax = 8;
     std::vector<Candidate> missing;
@@ -481,11 +485,8 @@ class Searcher {
           failed_.count(asNeeded) > 0) {
         continue;
       }
-      const double most = none->evaluation.peakBytes();
-      const double share = (most - memory()) / (most - full->evaluation.peakBytes());
-      // What takes least for its bytes runs again first: time grows about as the square.
-      const double seconds = atLeast + share * share * (full->evaluation.seconds - atLeast);
-      if (seconds < limit()) expected.push_back({seconds, asNeeded});
+      const double seconds = secondsAsNeeded(none->evaluation, full->evaluation, atLeast, memory());
+      if (seconds < limit(asNeeded)) expected.push_back({seconds, asNeeded});
     }
     std::sort(expected.begin(), expected.end());
     return expected;

@@ -61,7 +61,7 @@ struct SearchOptions {
   int64_t mostSimulated = 2000;  // ends then, with what was found
   // Of those that take so much more than the fastest, the simplest is the best: the simulator is no
   // finer, and takes communication beside computing for free.
-  double tolerance = 0.005;
+  double tolerance = 0.02;
   bool explain = false;  // all neighbours of the fastest are simulated
   // Asked between simulations once something fits: whether to end with what was found.
   std::function<bool()> isTimeUp = [] { return false; };

@@ -84,6 +84,7 @@ class Machine {
                       cost.optimizerState / (strategy.zero >= 1 ? shards : 1)) /
                          pp,
                      cost.stash * std::min(runs, held) / pp};
+    program.computing = runs * busiest * all + cost.update;
     evaluation.programs = {program};
     evaluation.microbatch = cost;
     return evaluation;
