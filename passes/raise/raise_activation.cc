@@ -21,7 +21,24 @@ std::pair<Value, double> scaledOrSelf(Value value) {
   return {value, 1.0};
 }
 
-bool close(double a, double b) { return std::abs(a - b) <= 1e-5 * std::abs(b); }
+bool isAbout(double a, double b) { return std::abs(a - b) <= 1e-5 * std::abs(b); }
+
+// Whether a is b as a file in 16 bits holds it.
+bool isRounded(double a, double b) {
+  for (const llvm::fltSemantics* type : {&llvm::APFloat::BFloat(), &llvm::APFloat::IEEEhalf()}) {
+    llvm::APFloat rounded(b);
+    bool isLossy = false;
+    rounded.convert(*type, llvm::APFloat::rmNearestTiesToEven, &isLossy);
+    rounded.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &isLossy);
+    if (isAbout(a, rounded.convertToDouble())) return true;
+  }
+  return false;
+}
+
+// Whether a factor is b, perhaps rounded, or divided by where 1 / b is.
+bool close(double a, double b) {
+  return isAbout(a, b) || isRounded(a, b) || isRounded(1 / a, 1 / b);
+}
 
 // The name of the activation that `gate` makes of x in x * gate, up to the factor given back:
 // sigmoid(x), sigmoid(1.702 x), 1 + erf(x/√2), 1 + tanh(√(2/π) (x + 0.044715 x³)).

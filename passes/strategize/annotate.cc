@@ -234,6 +234,7 @@ class Annotator {
       if (type.getRank() < 2 || !seen.insert(type).second) continue;
       llvm::StringRef module = ir::ParameterOp(block.cuts.front().parameter).getModule();
       int64_t positions = type.getDimSize(type.getRank() - 2);
+      if (positions == 1) continue;  // what has none, but for rows of one
       int64_t ranks = grid_.meshAxisSize("tp", module);
       if (type.getRank() == 2) ranks *= sizes.product(sizes.findAll(grid_.dataAxes(module)));
       if (positions % ranks == 0) {

@@ -105,6 +105,13 @@ class ConvolutionCutter {
            ir::tensorType(conv.getWeight()).getDimSize(kOutputs) == channels;
   }
 
+  // Whether an operand that broadcasts has the same for all channels, which are the `fromLast`-th
+  // dimension from behind: a number, or a mask of positions.
+  static bool isForAllChannels(Value operand, int64_t fromLast) {
+    const int64_t dim = ir::rankOf(operand) - fromLast;
+    return dim < 0 || ir::tensorType(operand).getDimSize(dim) == 1;
+  }
+
   static std::optional<Step> stepOf(mlir::OpOperand& use, int64_t dim) {
     Operation* op = use.getOwner();
     if (op->getNumResults() != 1) return std::nullopt;
@@ -121,10 +128,10 @@ class ConvolutionCutter {
     if (!op->hasTrait<ir::Pointwise>() || type.getShape() != ir::shapeOf(use.get())) {
       return std::nullopt;
     }
-    const bool areNumbers = llvm::all_of(op->getOpOperands(), [&](mlir::OpOperand& other) {
-      return &other == &use || ir::rankOf(other.get()) == 0;
+    const bool isOfEach = llvm::all_of(op->getOpOperands(), [&](mlir::OpOperand& other) {
+      return &other == &use || isForAllChannels(other.get(), type.getRank() - dim);
     });
-    return areNumbers ? std::optional(Step{op, operand, dim}) : std::nullopt;
+    return isOfEach ? std::optional(Step{op, operand, dim}) : std::nullopt;
   }
 
   // The same of some of the channels.

@@ -384,18 +384,25 @@ void TrainingProgram::accumulateLoss(SegmentBuilder& forward, Model& model) {
 // `values` are the trainable parameters' arguments or gradients. A parameter without a gradient
 // would only decay: it is frozen instead.
 void TrainingProgram::freezeWhereNull(ArrayRef<Value> values) {
-  SmallVector<ir::ParameterOp> kept;
+  SmallVector<ir::ParameterOp> kept, frozen;
   for (auto [parameter, value] : llvm::zip_equal(trainable_, values)) {
-    if (value) {
-      kept.push_back(parameter);
-      continue;
-    }
-    parameter.setTrainable(false);
-    parameter.emitWarning("the trainable parameter '")
-        << parameter.getOnnxName()
-        << "' does not reach the loss, or only by what has the derivative 0; it is frozen";
+    (value ? kept : frozen).push_back(parameter);
   }
+  for (ir::ParameterOp parameter : frozen) parameter.setTrainable(false);
   trainable_ = std::move(kept);
+  if (frozen.empty()) return;
+  constexpr size_t kMost = 3;  // that are named
+  std::string names;
+  llvm::raw_string_ostream stream(names);
+  llvm::interleaveComma(ArrayRef(frozen).take_front(kMost), stream, [&](ir::ParameterOp parameter) {
+    stream << "'" << parameter.getOnnxName() << "'";
+  });
+  if (frozen.size() > kMost) stream << " and " << frozen.size() - kMost << " more";
+  const bool isOne = frozen.size() == 1;
+  frozen.front()->emitWarning(isOne ? "the trainable parameter " : "the trainable parameters ")
+      << names << (isOne ? " does" : " do")
+      << " not reach the loss, or only by what has the derivative 0; "
+      << (isOne ? "it is" : "they are") << " frozen";
 }
 
 void TrainingProgram::buildEval() {

@@ -80,3 +80,25 @@ func.func @main(
   %3 = oriel.slice %0 {starts = array<i64: 0, 2, 0>, limits = array<i64: 2, 6, 8>, strides = array<i64: 1, 1, 1>} : (tensor<2x6x8xf32>) -> tensor<2x4x8xf32>
   return %2, %3, %1 : tensor<2x2x8xf32>, tensor<2x4x8xf32>, tensor<2x6x8xf32>
 }
+
+// -----
+
+// Padded positions are masked before it comes apart: the mask is the same for all channels.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<2x8x1xf32>
+// CHECK: oriel.conv {{.*}} group = 2 : i64
+// CHECK: oriel.mul {{.*}}, %[[M]] : (tensor<2x8x2xf32>, tensor<2x8x1xf32>) -> tensor<2x8x2xf32>
+// CHECK: oriel.conv {{.*}} group = 4 : i64
+// CHECK: oriel.mul {{.*}}, %[[M]] : (tensor<2x8x4xf32>, tensor<2x8x1xf32>) -> tensor<2x8x4xf32>
+oriel.parameter @p0 {onnx_name = "conv.weight", type = tensor<6x1x3xf32>}
+func.func @main(
+    %x: tensor<2x6x10xf32> {oriel.kind = "input", oriel.ref = "x"}, %m: tensor<2x8x1xf32> {oriel.kind = "input", oriel.ref = "m"},
+    %w: tensor<6x1x3xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+    -> (tensor<2x8x2xf32> {oriel.kind = "output", oriel.ref = "a"}, tensor<2x8x4xf32> {oriel.kind = "output", oriel.ref = "b"}) {
+  %0 = oriel.conv %x, %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 6 : i64} : (tensor<2x6x10xf32>, tensor<6x1x3xf32>) -> tensor<2x6x8xf32>
+  %1 = oriel.transpose %0 {permutation = array<i64: 0, 2, 1>} : (tensor<2x6x8xf32>) -> tensor<2x8x6xf32>
+  %2 = oriel.mul %1, %m : (tensor<2x8x6xf32>, tensor<2x8x1xf32>) -> tensor<2x8x6xf32>
+  %3 = oriel.slice %2 {starts = array<i64: 0, 0, 0>, limits = array<i64: 2, 8, 2>, strides = array<i64: 1, 1, 1>} : (tensor<2x8x6xf32>) -> tensor<2x8x2xf32>
+  %4 = oriel.slice %2 {starts = array<i64: 0, 0, 2>, limits = array<i64: 2, 8, 6>, strides = array<i64: 1, 1, 1>} : (tensor<2x8x6xf32>) -> tensor<2x8x4xf32>
+  return %3, %4 : tensor<2x8x2xf32>, tensor<2x8x4xf32>
+}

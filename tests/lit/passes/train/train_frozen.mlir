@@ -52,3 +52,31 @@ module {
     return %2 : tensor<8x6xf32>
   }
 }
+
+// -----
+
+// Of many, some are named.
+module {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<6x6xf32>}
+  // expected-warning @below {{the trainable parameters 'first', 'second', 'third' and 1 more do not reach the loss, or only by what has the derivative 0; they are frozen}}
+  oriel.parameter @p1 {onnx_name = "first", type = tensor<6xf32>}
+  oriel.parameter @p2 {onnx_name = "second", type = tensor<6xf32>}
+  oriel.parameter @p3 {onnx_name = "third", type = tensor<6xf32>}
+  oriel.parameter @p4 {onnx_name = "fourth", type = tensor<6xf32>}
+  func.func @main(%x: tensor<8x6xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<6x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %s1: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %s2: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %s3: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p3"},
+      %s4: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p4"})
+      -> (tensor<8x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.add %s1, %s2 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    %1 = oriel.add %s3, %s4 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    %2 = oriel.add %0, %1 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    %3 = oriel.cast %2 : (tensor<6xf32>) -> tensor<6xi64>
+    %4 = oriel.cast %3 : (tensor<6xi64>) -> tensor<6xf32>
+    %5 = oriel.linear %x, %w : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+    %6 = oriel.add %5, %4 : (tensor<8x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    return %6 : tensor<8x6xf32>
+  }
+}

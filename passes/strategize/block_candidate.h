@@ -1,0 +1,67 @@
+// What one reduction would cut on tensor-parallel ranks, as far as it alone says.
+#ifndef ORIEL_PASSES_STRATEGIZE_BLOCK_CANDIDATE_H_
+#define ORIEL_PASSES_STRATEGIZE_BLOCK_CANDIDATE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/interfaces/sharding_rule.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "passes/strategize/segment_values.h"
+#include "passes/strategize/tensor_blocks.h"
+
+namespace oriel {
+
+using OpCuts = llvm::MapVector<mlir::Operation*, std::map<int, RankRange>>;  // of factors
+
+struct BlockCandidate {
+  // What makes a value in pieces, and an op outside of the block that reads it.
+  struct OutsideUse {
+    mlir::Operation* producer;
+    mlir::Operation* user;
+
+    std::string whyNot() const;
+  };
+
+  TensorBlock block;
+  OpCuts ops;
+  std::vector<OutsideUse> outside;  // that other blocks must have
+  int64_t ranks = 1;
+  bool takesSteps = false;  // other ops stand for some of them (`decompose`)
+
+  // Whether it splits as it is, whatever others do.
+  bool isPlain() const { return outside.empty() && !takesSteps; }
+
+  // Elements of the parameters that it cuts.
+  int64_t elements() const;
+
+  // Whether it has this op, cut like that.
+  bool has(mlir::Operation* op, const std::map<int, RankRange>& cuts) const;
+};
+
+// Those of ops that several traces meet, each made once.
+class RuleCache {
+ public:
+  const ir::ShardingRule& of(mlir::Operation* op);
+
+ private:
+  llvm::DenseMap<mlir::Operation*, std::unique_ptr<ir::ShardingRule>> rules_;
+};
+
+// Whether an op of this rule sums over the factor, or takes steps for it, and no result has it.
+bool isReduced(const ir::ShardingRule& rule, int factor);
+
+// The reduction over the factor in pieces on so many ranks. None if these are not made of
+// parameters' pieces; `why` says what is in the way.
+std::optional<BlockCandidate> findBlockCandidate(const SegmentValues& values,
+                                                 const TensorBlockOptions& options,
+                                                 RuleCache& rules, mlir::Operation* reduction,
+                                                 int factor, int64_t ranks, std::string& why);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_STRATEGIZE_BLOCK_CANDIDATE_H_
