@@ -301,7 +301,8 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
   if (positions.losses.empty()) {
     return module.emitError("cp = ")
            << *contextSizes.rbegin() << " splits positions, and the loss is no sum over what has "
-           << "some, as logits of [samples, positions, classes]: leave cp out";
+           << "some, as logits of [samples, positions, classes], nor does an op of the model need "
+           << "all positions, as attention: leave cp out";
   }
   for (auto [value, dim] : positions.losses) {
     const int64_t size = ir::tensorType(value).getDimSize(dim);

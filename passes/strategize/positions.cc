@@ -55,14 +55,18 @@ class PositionFinder {
 
   Positions find() {
     for (mlir::func::FuncOp segment : segments_) begin(segment);
+    if (found_.losses.empty()) beginAtOpsOfAll();
     while (!left_.empty()) {
       auto [value, dim] = left_.pop_back_val();
-      follow(value, dim);
+      if (llvm::isa<OpResult>(value)) found_.dims.insert({value, dim});
+      for (auto [operand, own] : before(value, dim)) add(operand, own);
     }
     return std::move(found_);
   }
 
  private:
+  using PositionDim = std::pair<Value, int64_t>;
+
   // Behind what the segment returns as a single number, but for the backward.
   void begin(mlir::func::FuncOp segment) {
     llvm::SetVector<Value> numbers;
@@ -96,49 +100,107 @@ class PositionFinder {
     }
   }
 
+  // A module that computes its loss itself may sum in any way. Its positions are then those that
+  // the last op of all positions has, as attention, and others like it.
+  void beginAtOpsOfAll() {
+    llvm::SmallVector<PositionDim> found;
+    for (mlir::func::FuncOp segment : segments_) {
+      for (Operation& op : segment.getBody().front().without_terminator()) {
+        for (OpResult result : op.getResults()) {
+          if (auto dim = positionsOfAll(result)) found.emplace_back(result, *dim);
+        }
+      }
+    }
+    auto countOf = [](const PositionDim& each) {
+      return ir::tensorType(each.first).getDimSize(each.second);
+    };
+    if (found.empty()) return;
+    found_.losses.insert(found.back());
+    for (const PositionDim& each : found) {
+      if (countOf(each) == countOf(found.back())) add(each.first, each.second);
+    }
+  }
+
+  // The dimension of an op's result that it needs all of, as it is in an operand, which is one of
+  // an input; nothing if there is none.
+  std::optional<int64_t> positionsOfAll(OpResult result) const {
+    mlir::OpOperand* alike = operandAlike(result);
+    if (!alike || ir::tensorType(result).getRank() < 3) return std::nullopt;
+    const ShardingRule rule = ruleOf(result.getOwner());
+    for (auto [dim, factors] : llvm::enumerate(rule.results[result.getResultNumber()])) {
+      const auto own = static_cast<int64_t>(dim);
+      const bool isAll = factors.empty() && ir::tensorType(result).getDimSize(own) > 1;
+      if (isAll && isOfInput(alike->get(), own)) return own;
+    }
+    return std::nullopt;
+  }
+
+  // Whether a dimension comes from one of an input.
+  bool isOfInput(Value value, int64_t dim) const {
+    llvm::SmallVector<PositionDim> left = {{value, dim}};
+    llvm::DenseSet<Value> seen = {value};
+    while (!left.empty()) {
+      auto [next, own] = left.pop_back_val();
+      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(next)) {
+        auto segment = llvm::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
+        mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+        if (succeeded(role) && role->kind == ir::ValueKind::kInput) return true;
+        continue;
+      }
+      for (const PositionDim& each : before(next, own)) {
+        if (seen.insert(each.first).second) left.push_back(each);
+      }
+    }
+    return false;
+  }
+
   bool add(Value value, int64_t dim) {
     if (ir::tensorType(value).getDimSize(dim) == 1 || !seen_.insert(value).second) return false;
     left_.emplace_back(value, dim);
     return true;
   }
 
-  void follow(Value value, int64_t dim) {
+  // What an op takes that has the dimension, too, and where.
+  llvm::SmallVector<PositionDim> before(Value value, int64_t dim) const {
+    llvm::SmallVector<PositionDim> found;
     auto result = llvm::dyn_cast<OpResult>(value);
-    if (!result) return;
-    found_.dims.insert({value, dim});
+    if (!result) return found;
     Operation* op = result.getOwner();
     if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
       auto sent = sent_.find(receive.getChannel());
-      if (sent != sent_.end()) add(sent->second, dim);
-      return;
+      if (sent != sent_.end()) found.emplace_back(sent->second, dim);
+      return found;
     }
     const ShardingRule rule = ruleOf(op);
     const FactorList& factors = rule.results[result.getResultNumber()][dim];
     if (factors.empty()) {
       if (mlir::OpOperand* alike = operandAlike(result)) {
-        add(alike->get(), dim);
+        found.emplace_back(alike->get(), dim);
       } else {
         // Others of the same: a slice of them, or with a prefix in front.
         for (Value operand : op->getOperands()) {
-          if (differsAlong(dim, ir::tensorType(operand), ir::tensorType(value))) add(operand, dim);
+          if (differsAlong(dim, ir::tensorType(operand), ir::tensorType(value))) {
+            found.emplace_back(operand, dim);
+          }
         }
       }
-      return;
+      return found;
     }
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
       for (auto [i, own] : llvm::enumerate(dims)) {
         // What is cut is the outermost: it may be a part of the operand's dimension.
         const bool isOuter =
             own.size() >= factors.size() && std::equal(factors.begin(), factors.end(), own.begin());
-        if (isOuter) add(operand, static_cast<int64_t>(i));
+        if (isOuter) found.emplace_back(operand, static_cast<int64_t>(i));
       }
     }
+    return found;
   }
 
   llvm::SmallVector<mlir::func::FuncOp> segments_;
   llvm::StringMap<Value> sent_;  // by channel
   llvm::DenseSet<Value> seen_;
-  llvm::SmallVector<std::pair<Value, int64_t>> left_;
+  llvm::SmallVector<PositionDim> left_;
   Positions found_;
 };
 

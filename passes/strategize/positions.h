@@ -26,7 +26,8 @@ inline constexpr llvm::StringLiteral kPositionsAttr("oriel.positions");
 struct Positions {
   // The dimension, of each result of an op that has positions.
   llvm::MapVector<mlir::Value, int64_t> dims;
-  // What is summed to a loss, and its positions: where they begin.
+  // What is summed to a loss, and its positions: where they begin. Of a loss of other sums, as a
+  // model may compute, the last op that needs all positions.
   llvm::MapVector<mlir::Value, int64_t> losses;
 };
 

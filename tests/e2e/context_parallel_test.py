@@ -1,12 +1,14 @@
 """Context parallelism: positions are cut over cp, and exchanged for something else where an op needs all of them."""
 
+import dataclasses
 import json
 import pathlib
 
 import numpy
 from gpt import Gpt
 from numerics import BF16_LIMITS, LIMITS, OneRank, StrategyFile
-from oriel_testing import SOURCE, OrielTestCase, losses, run, write_shard
+from onnx_writer import Graph
+from oriel_testing import SOURCE, OrielTestCase, losses, read_safetensors, run, write_shard
 
 # 4 heads with 2 of keys, as both models have: cp: 4 has two ranks for each, and tp: 2 leaves one.
 STRATEGIES = {
@@ -85,11 +87,11 @@ class ContextParallelTest(OrielTestCase):
                 self.assertEqual(line[key], expected[key])
             self.assertAlmostEqual(line["eval_loss"], expected["eval_loss"], delta=1e-5)
 
-    def gpt_plan(self, mesh: str, *options: str, micro: int = 1) -> pathlib.Path:
+    def gpt_plan(self, mesh: str, *options: str, micro: int = 1, gpt: Gpt = GPT) -> pathlib.Path:
         name = mesh.replace(",", "_") + "".join(options)
         model, recipe, plan = (self.folder / f"{name}{end}" for end in (".onnx", ".yaml", ".oplan"))
-        model.write_bytes(GPT.model())
-        recipe.write_text(GPT.recipe(BATCH, micro))
+        model.write_bytes(gpt.model())
+        recipe.write_text(gpt.recipe(BATCH, micro))
         self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", mesh, *options, "-o", plan)
         return plan
 
@@ -124,7 +126,34 @@ class ContextParallelTest(OrielTestCase):
         warned = self.run_ok(*compiling, "--mesh", "cp=2,tp=4").stderr
         self.assertEqual(warned.count("2 ranks each compute the same of it"), 1, warned)
 
+    def test_a_loss_of_the_model(self):
+        """Positions are those of the last attention; with one sample on a data-parallel rank, rows of logits are, too."""
+        random, data, gpt = numpy.random.default_rng(0), self.made("data"), dataclasses.replace(GPT, own_loss=True)
+        ids = random.integers(0, GPT.vocabulary, (BATCH, GPT.sequence))
+        write_shard(data / "0.tar", [{"input_ids": i, "labels": i} for i in ids])
+        expected = None
+        for world, mesh in ((1, "dp=1"), (2, "cp=2"), (4, "cp=4"), (4, "dp=2,cp=2"), (4, "cp=2,tp=2")):
+            for micro in (1, 2):
+                with self.subTest(mesh=mesh, micro=micro):
+                    plan = self.gpt_plan(mesh, micro=micro, gpt=gpt)
+                    dumped = self.folder / "gradients.safetensors"
+                    self.train(plan, "--steps", 1, "--dump-gradients", dumped, world=world, data=data)
+                    found = read_safetensors(dumped)
+                    expected = expected or found
+                    norms = {name: numpy.linalg.norm(gradient) for name, gradient in expected.items()}
+                    least = 1e-7 * numpy.linalg.norm(list(norms.values()))  # biases of keys have none
+                    for name in (name for name, norm in norms.items() if norm > least):
+                        self.assertLessEqual(numpy.linalg.norm(found[name] - expected[name]), 1e-5 * norms[name], name)
+
     def test_what_has_no_positions(self):
-        model = SOURCE / "models" / "clip_tiny"
-        self.assert_fails(run("oriel", "compile", model / "model.onnx", "--recipe", model / "recipe.yaml", "--mesh", "cp=2",
-                              "-o", self.folder / "p.oplan"), "leave cp out")
+        """Words, one by one."""
+        model, recipe = self.folder / "model.onnx", self.folder / "recipe.yaml"
+        graph = Graph()
+        graph.input("x", numpy.float32, ["batch", 8])
+        graph.node("MatMul", ["x", graph.initializer("w", numpy.ones((8, 4), "f4"))], "y")
+        graph.output("y", numpy.float32, ["batch", 4])
+        model.write_bytes(graph.model())
+        recipe.write_text("model: {bind: {batch: micro_batch}}\nloss: {kind: sum, output: y, over: batch}\nbatch: {global: 2, micro: 2}\n"
+                          "optimizer: {kind: sgd, lr: 1.0}\nsteps: 1\n")
+        self.assert_fails(run("oriel", "compile", model, "--recipe", recipe, "--mesh", "cp=2", "-o", self.folder / "p.oplan"),
+                          "leave cp out")

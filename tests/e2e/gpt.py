@@ -37,6 +37,7 @@ class Gpt:
     dropout: float = 0  # of embeddings, probabilities and what blocks add (Vaswani et al. 2017), as exported in training mode
     skipped: float = 0  # of the samples, in each sublayer (stochastic depth, Huang et al. 2016), as exported in training mode
     scanned: bool = False  # the blocks are one Scan over weights that have all of theirs
+    own_loss: bool = False  # the model takes the labels and gives the mean of the tokens' losses, of flattened logits
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
@@ -346,15 +347,24 @@ class Gpt:
         head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied
                 else weight("head.weight", hidden, self.vocabulary))
         graph.node("MatMul", [x, head], "logits")
+        if self.own_loss:
+            graph.input("labels", numpy.int64, ["batch", sequence])
+            rows = graph.node("Reshape", ["logits", constant("rows", [-1, self.vocabulary])], "flat")
+            index = graph.node("Reshape", ["labels", constant("one", [-1, 1])], "index")
+            chosen = graph.node("GatherElements", [graph.node("LogSoftmax", [rows], "logs", axis=1), index], "chosen", axis=1)
+            graph.node("Neg", [graph.node("ReduceMean", [chosen], "mean", keepdims=0)], "loss")
+            graph.output("loss", numpy.float32, [])
+            return graph.model()
         graph.output("logits", numpy.float32, [self.packed or "batch", sequence, self.vocabulary])
         return graph.model()
 
     def recipe(self, batch: int, micro: int, trainable: str = "*", precision: str = "f32") -> str:
+        of_logits = f"""inputs:
+  labels: {{dtype: int64, shape: [micro_batch, {self.sequence}]}}
+loss: {{kind: token_cross_entropy, logits: logits, labels: labels, shift: true, ignore_index: -100}}"""
         return f"""
 model: {{bind: {{{"" if self.packed else "batch: micro_batch"}}}}}
-inputs:
-  labels: {{dtype: int64, shape: [micro_batch, {self.sequence}]}}
-loss: {{kind: token_cross_entropy, logits: logits, labels: labels, shift: true, ignore_index: -100}}
+{"loss: {kind: sum, output: loss, over: microbatch}" if self.own_loss else of_logits}
 parameters: {{trainable: ["{trainable}"], frozen: []}}
 optimizer: {{kind: sgd, lr: 1.0e-2}}
 schedule: {{kind: constant}}
