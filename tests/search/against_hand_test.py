@@ -152,7 +152,7 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(problem["pick"]["strategy"], PICK)
 
     def test_worse_by_more_than_the_tolerance(self):
-        done = self.compare([small()], PICK, {"zero: 3": (5.0, 40), "tp: 4": (2.98, 70), PICK: (3.0, 60)})
+        done = self.compare([small()], PICK, {"zero: 3": (5.0, 40), "tp: 4": (2.9, 70), PICK: (3.0, 60)})
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("WORSE than mesh:dp:2,tp:4 zero:1 sequence_parallel:true", done.stdout)
         self.assertEqual(self.written()["summary"]["worse"], 1)
