@@ -35,10 +35,11 @@ bool isRounded(double a, double b) {
   return false;
 }
 
-// Whether a factor is b, perhaps rounded, or divided by where 1 / b is.
-bool close(double a, double b) {
-  return isAbout(a, b) || isRounded(a, b) || isRounded(1 / a, 1 / b);
-}
+// Whether a factor is b, perhaps rounded.
+bool close(double a, double b) { return isAbout(a, b) || isRounded(a, b); }
+
+// 1/√2, or what √2 divides by.
+bool isRootOfHalf(double a) { return close(a, std::sqrt(0.5)) || close(1 / a, std::sqrt(2.0)); }
 
 // The name of the activation that `gate` makes of x in x * gate, up to the factor given back:
 // sigmoid(x), sigmoid(1.702 x), 1 + erf(x/√2), 1 + tanh(√(2/π) (x + 0.044715 x³)).
@@ -101,14 +102,14 @@ std::optional<Gate> matchGate(Value gate, Value x) {
     if (!erf) return std::nullopt;
     auto [argument, scale] = scaledOrSelf(erf.getInput());
     auto negative = argument.getDefiningOp<ir::NegOp>();
-    const bool isGelu = negative && negative.getInput() == x && close(scale, std::sqrt(0.5));
+    const bool isGelu = negative && negative.getInput() == x && isRootOfHalf(scale);
     return isGelu ? std::optional(Gate{"gelu", 2.0}) : std::nullopt;
   }
   auto shifted = matchShifted(gate);
   if (!shifted || !close(shifted->second, 1.0)) return std::nullopt;
   if (auto erf = shifted->first.getDefiningOp<ir::ErfOp>()) {
     auto [argument, scale] = scaledOrSelf(erf.getInput());
-    if (argument == x && close(scale, std::sqrt(0.5))) return Gate{"gelu", 2.0};
+    if (argument == x && isRootOfHalf(scale)) return Gate{"gelu", 2.0};
   }
   if (auto tanh = shifted->first.getDefiningOp<ir::TanhOp>()) {
     if (isTanhArgument(tanh.getInput(), x)) return Gate{"gelu_tanh", 2.0};

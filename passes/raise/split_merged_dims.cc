@@ -124,7 +124,7 @@ std::optional<llvm::SmallVector<Parts>> normParts(mlir::Operation* op, const Par
 // dimensions can't: positions that are apart behind the last block of a tower would be so in that
 // block alone, which is to be as the others are.
 std::optional<llvm::SmallVector<Parts>> layerParts(ir::LinearOp op, const Parts& parts) {
-  if (parts.size() != 2 || isSplit(parts.back())) return std::nullopt;
+  if (parts.size() != 2 || parts.back().size() > 1) return std::nullopt;
   llvm::SmallVector<Parts> operands;
   for (Value operand : op->getOperands()) operands.push_back(wholeParts(operand));
   operands.front().front() = parts.front();

@@ -301,7 +301,7 @@ class BudgetSearch {
       const bool mayFit = fixedBytes_ + candidate.stashBytes <= budget_;
       if (!mayFit) tooLarge.push_back(&candidate);
       const bool fits = best_ && best_->overlap.bytes <= budget_;
-      if (!mayFit || (fits && least + candidate.computing > mostComputing(*best_))) continue;
+      if (!mayFit || (fits && least + candidate.computing > best_->overlap.time.all())) continue;
       if (failed(tryOut(candidate))) return failure();
     }
     // Nothing fits: the smallest one.
@@ -315,15 +315,6 @@ class BudgetSearch {
     }
     best_->leastSeconds = leastSeconds(boundChoices_, budget_ - fixedBytes_);
     return *std::move(best_);
-  }
-
-  // Of what may be faster than a choice that fits. Where that has all the overlap that is asked, it
-  // waits as little as others: more that runs again makes a step no faster, but by what the order
-  // of ops happens to hide.
-  static double mostComputing(const BudgetChoice& choice) {
-    constexpr double kHidden = 0.01;  // of a step
-    const PredictedTime& time = choice.overlap.time;
-    return choice.overlap.asAskedFits ? time.computing + kHidden * time.all() : time.all();
   }
 
   LogicalResult tryOut(const Candidate& candidate) {

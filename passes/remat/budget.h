@@ -25,10 +25,9 @@ struct BudgetChoice {
 // Of a program of local ops (ir::programsOf). Plans to choose from are those on the path from
 // keeping all to keeping the least (option_path.h), none, `selective` and `full`, each with all
 // levels of overlap (none: all of them wait), whatever the budget. Of those that fit, as the memory
-// planner says, the one is taken whose step takes the least predicted time; the smallest one if
-// none fits. Behind one that fits with all the overlap that is asked, those are left out that run
-// again for more than 1 % of a step. Both are of launches of these forms; what runs again is of
-// single ops. Fails with a diagnostic for a program that can't be lowered.
+// planner says, the one is taken whose step takes the least predicted time, so that more memory is
+// never slower; the smallest one if none fits. Both are of launches of these forms; what runs again
+// is of single ops. Fails with a diagnostic for a program that can't be lowered.
 mlir::FailureOr<BudgetChoice> chooseWithin(mlir::ModuleOp program, const Blocks& blocks,
                                            int64_t budget, const std::optional<Overlap>& overlap,
                                            const LaunchForms& forms);

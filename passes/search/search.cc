@@ -445,7 +445,7 @@ class Searcher {
 
   // The candidates that may be faster so than the fastest, with about what they would take.
   std::vector<std::pair<double, Candidate>> expectedAsNeeded() {
-    // About as fast is enough for one that is simpler, and not for another one.
+    // About as fast is enough for what is simpler; what is not has to be clearly faster.
     auto limit = [this](const Candidate& candidate) {
       const bool isSimpler = candidate < simplest();
       const double factor = 1 + options_.tolerance;

@@ -97,7 +97,7 @@ class Annotator {
     if (strategy_.sequenceParallel) sequenceTypes = setSequenceTypes(sizes);
     warnOfUnsplit(
         module_, grid_, [&](const std::string& symbol) { return cuts_.isKnown(symbol); },
-        sequenceTypes);
+        cuts_.blocks, sequenceTypes);
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       warnOfCoupledSamples(forward);
     }
@@ -234,7 +234,7 @@ class Annotator {
       if (type.getRank() < 2 || !seen.insert(type).second) continue;
       llvm::StringRef module = ir::ParameterOp(block.cuts.front().parameter).getModule();
       int64_t positions = type.getDimSize(type.getRank() - 2);
-      if (positions == 1) continue;  // what has none, but for rows of one
+      if (positions == 1) continue;  // nothing to cut
       int64_t ranks = grid_.meshAxisSize("tp", module);
       if (type.getRank() == 2) ranks *= sizes.product(sizes.findAll(grid_.dataAxes(module)));
       if (positions % ranks == 0) {
@@ -301,8 +301,8 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
   if (positions.losses.empty()) {
     return module.emitError("cp = ")
            << *contextSizes.rbegin() << " splits positions, and the loss is no sum over what has "
-           << "some, as logits of [samples, positions, classes], nor does an op of the model need "
-           << "all positions, as attention: leave cp out";
+           << "some, as logits of [samples, positions, classes], nor does the model look up rows "
+           << "for an input of [samples, positions] integers: leave cp out";
   }
   for (auto [value, dim] : positions.losses) {
     const int64_t size = ir::tensorType(value).getDimSize(dim);

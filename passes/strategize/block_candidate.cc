@@ -135,13 +135,13 @@ class BlockFinder {
     if (op->hasTrait<mlir::OpTrait::ConstantLike>()) return true;
     if (llvm::isa<ir::ReceiveOp>(op)) return fail("it comes from another stage, whole");
     const bool areAssigned = llvm::all_of(cuts, [&](const DimCut& cut) {
-      return assign(op, rule(op).results[result.getResultNumber()][cut.dim], cut.range);
+      return assignDim(op, rule(op).results[result.getResultNumber()][cut.dim], cut.range);
     });
     return areAssigned && traceOperands(op);
   }
 
   // The range cuts a dimension of the op's result, which is of these factors.
-  bool assign(Operation* op, const FactorList& factors, RankRange range) {
+  bool assignDim(Operation* op, const FactorList& factors, RankRange range) {
     const ShardingRule& rule = this->rule(op);
     RankRange left = range;
     for (int factor : factors) {

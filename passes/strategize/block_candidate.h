@@ -43,7 +43,7 @@ struct BlockCandidate {
   bool has(mlir::Operation* op, const std::map<int, RankRange>& cuts) const;
 };
 
-// Those of ops that several traces meet, each made once.
+// Sharding rules of ops, each made once.
 class RuleCache {
  public:
   const ir::ShardingRule& of(mlir::Operation* op);

@@ -1,9 +1,13 @@
 #include "passes/strategize/positions.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "ir/interfaces/tensor_type.h"
+#include "ir/interfaces/work.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -55,7 +59,7 @@ class PositionFinder {
 
   Positions find() {
     for (mlir::func::FuncOp segment : segments_) begin(segment);
-    if (found_.losses.empty()) beginAtOpsOfAll();
+    if (found_.losses.empty()) beginBehindTokens();
     while (!left_.empty()) {
       auto [value, dim] = left_.pop_back_val();
       if (llvm::isa<OpResult>(value)) found_.dims.insert({value, dim});
@@ -100,58 +104,122 @@ class PositionFinder {
     }
   }
 
-  // A module that computes its loss itself may sum in any way. Its positions are then those that
-  // the last op of all positions has, as attention, and others like it.
-  void beginAtOpsOfAll() {
-    llvm::SmallVector<PositionDim> found;
+  // A module that computes its loss itself may sum in any way. Its positions are those of the
+  // tokens that most of the work is on.
+  void beginBehindTokens() {
+    Tokens most;
+    double work = -1;
+    for (const auto& [input, lookups] : lookupsByInput()) {
+      if (lookups.empty()) continue;
+      Tokens tokens = behind(lookups);
+      if (tokens.work > work) {
+        work = tokens.work;
+        most = std::move(tokens);
+      }
+    }
+    for (const PositionDim& end : most.ends) {
+      if (add(end.first, end.second)) found_.losses.insert(end);
+    }
+  }
+
+  // What ops look up for an input of integers [samples, positions], by the input's name.
+  std::map<std::string, std::vector<PositionDim>> lookupsByInput() const {
+    std::map<std::string, std::vector<PositionDim>> found;
     for (mlir::func::FuncOp segment : segments_) {
-      for (Operation& op : segment.getBody().front().without_terminator()) {
-        for (OpResult result : op.getResults()) {
-          if (auto dim = positionsOfAll(result)) found.emplace_back(result, *dim);
+      for (mlir::BlockArgument argument : segment.getArguments()) {
+        const RankedTensorType type = ir::tensorType(argument);
+        mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+        const bool isTokens = succeeded(role) && role->kind == ir::ValueKind::kInput &&
+                              type.getRank() == 2 && type.getElementType().isInteger();
+        if (!isTokens || type.getDimSize(kPositions) == 1) continue;
+        llvm::append_range(found[role->ref], lookupsOf(argument));
+      }
+    }
+    return found;
+  }
+
+  // Of floats, with more dimensions, by indices that are made of the input.
+  std::vector<PositionDim> lookupsOf(mlir::BlockArgument input) const {
+    std::vector<PositionDim> found;
+    llvm::DenseMap<Value, int64_t> indices;
+    indices[input] = kPositions;
+    for (Operation& op : *input.getOwner()) {
+      llvm::MapVector<Value, int64_t> own;
+      for (Value operand : op.getOperands()) {
+        if (auto known = indices.find(operand); known != indices.end()) {
+          own.insert({operand, known->second});
+        }
+      }
+      if (own.empty()) continue;
+      addBehind(op, own);
+      for (Value result : op.getResults()) {
+        auto known = own.find(result);
+        if (known == own.end()) continue;
+        const RankedTensorType type = ir::tensorType(result);
+        if (type.getElementType().isInteger()) {
+          indices.insert(*known);
+        } else if (type.getRank() >= 3) {
+          found.push_back(*known);
         }
       }
     }
-    auto countOf = [](const PositionDim& each) {
-      return ir::tensorType(each.first).getDimSize(each.second);
-    };
-    if (found.empty()) return;
-    found_.losses.insert(found.back());
-    for (const PositionDim& each : found) {
-      if (countOf(each) == countOf(found.back())) add(each.first, each.second);
-    }
+    return found;
   }
 
-  // The dimension of an op's result that it needs all of, as it is in an operand, which is one of
-  // an input; nothing if there is none.
-  std::optional<int64_t> positionsOfAll(OpResult result) const {
-    mlir::OpOperand* alike = operandAlike(result);
-    if (!alike || ir::tensorType(result).getRank() < 3) return std::nullopt;
-    const ShardingRule rule = ruleOf(result.getOwner());
-    for (auto [dim, factors] : llvm::enumerate(rule.results[result.getResultNumber()])) {
-      const auto own = static_cast<int64_t>(dim);
-      const bool isAll = factors.empty() && ir::tensorType(result).getDimSize(own) > 1;
-      if (isAll && isOfInput(alike->get(), own)) return own;
+  struct Tokens {
+    double work = 0;                // on all that has their positions
+    std::vector<PositionDim> ends;  // what something reads that has them not, or no more whole
+  };
+
+  Tokens behind(llvm::ArrayRef<PositionDim> lookups) const {
+    Tokens tokens;
+    llvm::MapVector<Value, int64_t> dims;
+    for (const PositionDim& lookup : lookups) dims.insert(lookup);
+    for (mlir::func::FuncOp segment : segments_) {
+      for (Operation& op : segment.getBody().front().without_terminator()) {
+        addBehind(op, dims);
+        const bool hasSome =
+            llvm::any_of(op.getResults(), [&](Value result) { return dims.contains(result); });
+        if (hasSome) tokens.work += ir::workFlops(&op);
+      }
     }
-    return std::nullopt;
+    const int64_t count = ir::tensorType(lookups.front().first).getDimSize(lookups.front().second);
+    for (const PositionDim& each : dims) {
+      const bool isEnd = llvm::any_of(each.first.getUsers(), [&](Operation* user) {
+        return llvm::none_of(user->getResults(), [&](Value own) { return dims.contains(own); });
+      });
+      if (isEnd && ir::tensorType(each.first).getDimSize(each.second) == count) {
+        tokens.ends.push_back(each);
+      }
+    }
+    return tokens;
   }
 
-  // Whether a dimension comes from one of an input.
-  bool isOfInput(Value value, int64_t dim) const {
-    llvm::SmallVector<PositionDim> left = {{value, dim}};
-    llvm::DenseSet<Value> seen = {value};
-    while (!left.empty()) {
-      auto [next, own] = left.pop_back_val();
-      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(next)) {
-        auto segment = llvm::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
-        mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
-        if (succeeded(role) && role->kind == ir::ValueKind::kInput) return true;
-        continue;
-      }
-      for (const PositionDim& each : before(next, own)) {
-        if (seen.insert(each.first).second) left.push_back(each);
+  // Adds the op's results that have positions of its operands, perhaps in chunks, outermost first.
+  void addBehind(Operation& op, llvm::MapVector<Value, int64_t>& dims) const {
+    if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
+      auto sent = sent_.find(receive.getChannel());
+      auto known = sent == sent_.end() ? dims.end() : dims.find(sent->second);
+      if (known != dims.end()) dims.insert({receive.getResult(), known->second});
+      return;
+    }
+    const bool hasSome =
+        llvm::any_of(op.getOperands(), [&](Value operand) { return dims.contains(operand); });
+    if (!hasSome) return;
+    const ShardingRule rule = ruleOf(&op);
+    for (mlir::OpOperand& operand : op.getOpOperands()) {
+      auto known = dims.find(operand.get());
+      if (known == dims.end()) continue;
+      const int64_t dim = known->second;
+      const FactorList& factors = rule.operands[operand.getOperandNumber()][dim];
+      for (OpResult result : op.getResults()) {
+        if (factors.empty() && operandAlike(result) == &operand) dims.insert({result, dim});
+        for (auto [place, own] : llvm::enumerate(rule.results[result.getResultNumber()])) {
+          const bool isOfThese = !factors.empty() && !own.empty() && own.front() == factors.front();
+          if (isOfThese) dims.insert({result, static_cast<int64_t>(place)});
+        }
       }
     }
-    return false;
   }
 
   bool add(Value value, int64_t dim) {

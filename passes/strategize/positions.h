@@ -27,7 +27,7 @@ struct Positions {
   // The dimension, of each result of an op that has positions.
   llvm::MapVector<mlir::Value, int64_t> dims;
   // What is summed to a loss, and its positions: where they begin. Of a loss of other sums, as a
-  // model may compute, the last op that needs all positions.
+  // model may compute, the last values that have the positions of its tokens.
   llvm::MapVector<mlir::Value, int64_t> losses;
 };
 

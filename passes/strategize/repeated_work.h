@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/positions.h"
+#include "passes/strategize/tensor_blocks.h"
 
 namespace oriel {
 
@@ -16,9 +17,11 @@ namespace oriel {
 void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positions& positions);
 
 // Where tp splits no more than a part of it. Of a parameter that `isKnown`, by its symbol, somebody
-// has said what becomes of it. What has one of the `sequenceTypes` is in pieces along positions.
+// has said what becomes of it. What `blocks` make that has one of the `sequenceTypes` is in pieces
+// along the positions, and what ops make of that as long as they keep these.
 void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
                    llvm::function_ref<bool(const std::string&)> isKnown,
+                   llvm::ArrayRef<TensorBlock> blocks,
                    const llvm::DenseSet<mlir::Type>& sequenceTypes);
 
 }  // namespace oriel

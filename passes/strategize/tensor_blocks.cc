@@ -189,14 +189,14 @@ void yieldToLarger(std::vector<BlockChoice::Alternatives>& plain,
   std::vector<Other> others;
   for (const BlockChoice::Alternatives& alternatives : larger) {
     for (const BlockCandidate& candidate : alternatives.candidates) {
-      others.push_back({candidate.elements() / times, Cuts()});
+      others.push_back({candidate.elements(), Cuts()});
       others.back().cuts.add(candidate);
     }
   }
   const auto yields = [&](const BlockChoice::Alternatives& alternatives) {
     return llvm::any_of(alternatives.candidates, [&](const BlockCandidate& own) {
       return llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
-        return other.elements > elements && other.cuts.conflict(own);
+        return other.elements > times * elements && other.cuts.conflict(own);
       });
     });
   };
@@ -242,6 +242,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
   std::vector<BlockChoice::Alternatives> small;
   sortBySize(all);
   sortBySize(together);
+  sortBySize(bySteps);
   yieldToLarger(all, together, /*times=*/1, small);
   // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
   // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they

@@ -127,14 +127,21 @@ class ContextParallelTest(OrielTestCase):
         self.assertEqual(warned.count("2 ranks each compute the same of it"), 1, warned)
 
     def test_a_loss_of_the_model(self):
-        """Positions are those of the last attention; with one sample on a data-parallel rank, rows of logits are, too."""
-        random, data, gpt = numpy.random.default_rng(0), self.made("data"), dataclasses.replace(GPT, own_loss=True)
+        """Positions are those of the tokens; with one sample on a data-parallel rank, rows of logits are, too."""
+        meshes = ((1, "dp=1"), (2, "cp=2"), (4, "cp=4"), (4, "dp=2,cp=2"), (4, "cp=2,tp=2"))
+        self.check_own_loss(meshes, (1, 2), own_loss=True)
+        # Attention that is not causal, and chunks of positions.
+        self.check_own_loss(((1, "dp=1"), (2, "cp=2")), (1,), own_loss=True, alibi=True)
+        self.check_own_loss(((1, "dp=1"), (2, "cp=2")), (1,), own_loss=True, chunk=16)
+
+    def check_own_loss(self, meshes, micros, **options) -> None:
+        random, data, gpt = numpy.random.default_rng(0), self.made("_".join(("data", *options))), dataclasses.replace(GPT, **options)
         ids = random.integers(0, GPT.vocabulary, (BATCH, GPT.sequence))
         write_shard(data / "0.tar", [{"input_ids": i, "labels": i} for i in ids])
         expected = None
-        for world, mesh in ((1, "dp=1"), (2, "cp=2"), (4, "cp=4"), (4, "dp=2,cp=2"), (4, "cp=2,tp=2")):
-            for micro in (1, 2):
-                with self.subTest(mesh=mesh, micro=micro):
+        for world, mesh in meshes:
+            for micro in micros:
+                with self.subTest(mesh=mesh, micro=micro, **options):
                     plan = self.gpt_plan(mesh, micro=micro, gpt=gpt)
                     dumped = self.folder / "gradients.safetensors"
                     self.train(plan, "--steps", 1, "--dump-gradients", dumped, world=world, data=data)
@@ -146,14 +153,15 @@ class ContextParallelTest(OrielTestCase):
                         self.assertLessEqual(numpy.linalg.norm(found[name] - expected[name]), 1e-5 * norms[name], name)
 
     def test_what_has_no_positions(self):
-        """Words, one by one."""
+        """A convolution needs its neighbours, too, but rows of an image are no positions."""
         model, recipe = self.folder / "model.onnx", self.folder / "recipe.yaml"
         graph = Graph()
-        graph.input("x", numpy.float32, ["batch", 8])
-        graph.node("MatMul", ["x", graph.initializer("w", numpy.ones((8, 4), "f4"))], "y")
-        graph.output("y", numpy.float32, ["batch", 4])
+        graph.input("x", numpy.float32, ["batch", 3, 8, 8])
+        graph.node("Conv", ["x", graph.initializer("w", numpy.ones((4, 3, 3, 3), "f4"))], "features", pads=[1, 1, 1, 1])
+        graph.node("ReduceMean", ["features"], "y", keepdims=0)
+        graph.output("y", numpy.float32, [])
         model.write_bytes(graph.model())
-        recipe.write_text("model: {bind: {batch: micro_batch}}\nloss: {kind: sum, output: y, over: batch}\nbatch: {global: 2, micro: 2}\n"
-                          "optimizer: {kind: sgd, lr: 1.0}\nsteps: 1\n")
+        recipe.write_text("model: {bind: {batch: micro_batch}}\nloss: {kind: sum, output: y, over: microbatch}\n"
+                          "batch: {global: 2, micro: 2}\noptimizer: {kind: sgd, lr: 1.0}\nsteps: 1\n")
         self.assert_fails(run("oriel", "compile", model, "--recipe", recipe, "--mesh", "cp=2", "-o", self.folder / "p.oplan"),
                           "leave cp out")

@@ -350,7 +350,7 @@ class Gpt:
         if self.own_loss:
             graph.input("labels", numpy.int64, ["batch", sequence])
             rows = graph.node("Reshape", ["logits", constant("rows", [-1, self.vocabulary])], "flat")
-            index = graph.node("Reshape", ["labels", constant("one", [-1, 1])], "index")
+            index = graph.node("Reshape", ["labels", constant("column", [-1, 1])], "index")
             chosen = graph.node("GatherElements", [graph.node("LogSoftmax", [rows], "logs", axis=1), index], "chosen", axis=1)
             graph.node("Neg", [graph.node("ReduceMean", [chosen], "mean", keepdims=0)], "loss")
             graph.output("loss", numpy.float32, [])

@@ -66,6 +66,9 @@ class TensorBlocksTest(TensorParallelTestCase):
     def test_adapters(self):
         self.check(adapters=4)
 
+    def test_adapters_behind_norms_over_all_heads(self):
+        self.check(adapters=4, head_norms=True)
+
     def test_adapters_half_as_wide_as_layers(self):
         self.check(adapters=32)
 

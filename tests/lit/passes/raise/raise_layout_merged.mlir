@@ -309,3 +309,17 @@ func.func @matrix(%x: tensor<2x4x8xf32>, %s: tensor<8xf32>, %up: tensor<8x16xf32
   %6 = oriel.reshape %5 : (tensor<8x8xf32>) -> tensor<2x4x8xf32>
   return %6 : tensor<2x4x8xf32>
 }
+
+// -----
+
+// A number for each row, times rows whose columns come apart as well: that of a layer can't.
+// CHECK-LABEL: func.func @number_of_each_row
+// CHECK: oriel.linear {{.*}} -> tensor<6x1xf32>
+func.func @number_of_each_row(%x: tensor<2x3x2x4xf32>, %y: tensor<6x5xf32>, %w: tensor<5x1xf32>) -> tensor<2x3x2x4xf32> {
+  %0 = oriel.reshape %x : (tensor<2x3x2x4xf32>) -> tensor<6x8xf32>
+  %1 = oriel.linear %y, %w : (tensor<6x5xf32>, tensor<5x1xf32>) -> tensor<6x1xf32>
+  %2 = oriel.sigmoid %1 : (tensor<6x1xf32>) -> tensor<6x1xf32>
+  %3 = oriel.mul %0, %2 : (tensor<6x8xf32>, tensor<6x1xf32>) -> tensor<6x8xf32>
+  %4 = oriel.reshape %3 : (tensor<6x8xf32>) -> tensor<2x3x2x4xf32>
+  return %4 : tensor<2x3x2x4xf32>
+}
