@@ -204,6 +204,7 @@ def RaiseActivation : Oriel_RaisePass<"oriel-raise-activation"> {
     // →
     %y = oriel.gated_activation %g, %u {kind = "silu"}
     ```
+    Factors may be rounded to bf16 or f16, as files in these hold them; the op has the exact ones.
   }];
 }
 
