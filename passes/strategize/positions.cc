@@ -143,7 +143,7 @@ class PositionFinder {
     std::vector<PositionDim> found;
     llvm::DenseMap<Value, int64_t> indices;
     indices[input] = kPositions;
-    for (Operation& op : *input.getOwner()) {
+    for (Operation& op : input.getOwner()->without_terminator()) {
       llvm::MapVector<Value, int64_t> own;
       for (Value operand : op.getOperands()) {
         if (auto known = indices.find(operand); known != indices.end()) {
@@ -168,7 +168,7 @@ class PositionFinder {
 
   struct Tokens {
     double work = 0;                // on all that has their positions
-    std::vector<PositionDim> ends;  // what something reads that has them not, or no more whole
+    std::vector<PositionDim> ends;  // what ops read that have none, or chunks of them
   };
 
   Tokens behind(llvm::ArrayRef<PositionDim> lookups) const {
@@ -186,7 +186,9 @@ class PositionFinder {
     const int64_t count = ir::tensorType(lookups.front().first).getDimSize(lookups.front().second);
     for (const PositionDim& each : dims) {
       const bool isEnd = llvm::any_of(each.first.getUsers(), [&](Operation* user) {
-        return llvm::none_of(user->getResults(), [&](Value own) { return dims.contains(own); });
+        // Another stage goes on with what is sent.
+        return user->getNumResults() > 0 &&
+               llvm::none_of(user->getResults(), [&](Value own) { return dims.contains(own); });
       });
       if (isEnd && ir::tensorType(each.first).getDimSize(each.second) == count) {
         tokens.ends.push_back(each);

@@ -128,7 +128,7 @@ class ContextParallelTest(OrielTestCase):
 
     def test_a_loss_of_the_model(self):
         """Positions are those of the tokens; with one sample on a data-parallel rank, rows of logits are, too."""
-        meshes = ((1, "dp=1"), (2, "cp=2"), (4, "cp=4"), (4, "dp=2,cp=2"), (4, "cp=2,tp=2"))
+        meshes = ((1, "dp=1"), (2, "cp=2"), (4, "cp=4"), (4, "dp=2,cp=2"), (4, "cp=2,tp=2"), (4, "cp=2", "--stages", "2"))
         self.check_own_loss(meshes, (1, 2), own_loss=True)
         # Attention that is not causal, and chunks of positions.
         self.check_own_loss(((1, "dp=1"), (2, "cp=2")), (1,), own_loss=True, alibi=True)
@@ -139,10 +139,10 @@ class ContextParallelTest(OrielTestCase):
         ids = random.integers(0, GPT.vocabulary, (BATCH, GPT.sequence))
         write_shard(data / "0.tar", [{"input_ids": i, "labels": i} for i in ids])
         expected = None
-        for world, mesh in meshes:
+        for world, mesh, *words in meshes:
             for micro in micros:
-                with self.subTest(mesh=mesh, micro=micro, **options):
-                    plan = self.gpt_plan(mesh, micro=micro, gpt=gpt)
+                with self.subTest(mesh=mesh, words=words, micro=micro, **options):
+                    plan = self.gpt_plan(mesh, *words, micro=micro, gpt=gpt)
                     dumped = self.folder / "gradients.safetensors"
                     self.train(plan, "--steps", 1, "--dump-gradients", dumped, world=world, data=data)
                     found = read_safetensors(dumped)
