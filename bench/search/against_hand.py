@@ -37,7 +37,7 @@ import decoder_onnx
 import hand_problems
 import replay  # bench/simulator, which hand_problems put on the path
 
-TOLERANCE = 0.02  # SearchOptions::tolerance: of those about as fast, the search takes the simplest
+TOLERANCE = 0.02  # SearchOptions::structureTolerance: of those about as fast, the search takes the simplest
 TIMEOUT = 1200
 FAMILIES = ("hand", "zero3", "hsdp")
 FILES = ["model.onnxtxt", "--recipe", "recipe.yaml", "--cluster", "cluster.yaml"]

@@ -445,12 +445,6 @@ class Searcher {
 
   // The candidates that may be faster so than the fastest, with about what they would take.
   std::vector<std::pair<double, Candidate>> expectedAsNeeded() {
-    // About as fast is enough for what is simpler; what is not has to be clearly faster.
-    auto limit = [this](const Candidate& candidate) {
-      const bool isSimpler = candidate < simplest();
-      const double factor = 1 + options_.tolerance;
-      return result_.tried.front().evaluation.seconds * (isSimpler ? factor : 1 / factor);
-    };
     constexpr int64_t kMostStages = 2;  // more took minutes
     // By what they take, at least, if nothing runs again.
     std::set<std::pair<double, Candidate>> fastIfNone;
@@ -465,7 +459,7 @@ class Searcher {
       const TriedStrategy *whole = known(none), *least = known(full);
       const bool mayFit = least ? least->fits : leastBoundOf(full).bytes * kSureBytes <= memory();
       const bool isMeant = mayFit && !(whole && whole->fits);
-      if (isMeant && seconds < limit(none)) fastIfNone.insert({seconds, none});
+      if (isMeant && seconds < secondsToBeat(none)) fastIfNone.insert({seconds, none});
     }
     constexpr size_t kMax = 8;
     std::vector<Candidate> missing;
@@ -486,7 +480,7 @@ class Searcher {
         continue;
       }
       const double seconds = secondsAsNeeded(none->evaluation, full->evaluation, atLeast, memory());
-      if (seconds < limit(asNeeded)) expected.push_back({seconds, asNeeded});
+      if (seconds < secondsToBeat(asNeeded)) expected.push_back({seconds, asNeeded});
     }
     std::sort(expected.begin(), expected.end());
     return expected;
@@ -512,16 +506,47 @@ class Searcher {
     return others;
   }
 
+  // How a model is laid out over ranks, the simplest first.
+  static auto structureOf(const Candidate& candidate) {
+    return std::tuple(candidate.pp, candidate.tp, candidate.cp, candidate.interleave);
+  }
+
   // Of those that are about as fast as the fastest.
   Candidate simplest() const {
-    const TriedStrategy& fastest = result_.tried.front();
-    const double most = fastest.evaluation.seconds * (1 + options_.tolerance);
-    Candidate best = fastest.candidate;
+    auto isAbout = [](const TriedStrategy& tried, const TriedStrategy& fastest, double tolerance) {
+      return tried.fits && tried.evaluation.seconds <= fastest.evaluation.seconds * (1 + tolerance);
+    };
+    const TriedStrategy* fastest = &result_.tried.front();
+    const TriedStrategy* first = fastest;  // of the simplest structure
     for (const TriedStrategy& tried : result_.tried) {
-      if (!tried.fits || tried.evaluation.seconds > most) break;
-      best = std::min(best, tried.candidate);
+      if (!isAbout(tried, *fastest, options_.structureTolerance)) break;
+      if (structureOf(tried.candidate) < structureOf(first->candidate)) first = &tried;
+    }
+    Candidate best = first->candidate;
+    for (const TriedStrategy& tried : result_.tried) {
+      const bool isAlike = structureOf(tried.candidate) == structureOf(first->candidate);
+      if (isAlike && isAbout(tried, *first, options_.tolerance) &&
+          isAbout(tried, *fastest, options_.structureTolerance)) {
+        best = std::min(best, tried.candidate);
+      }
     }
     return best;
+  }
+
+  // What a candidate has to be faster than, to be the best: of those with its structure, and about
+  // as fast as the fastest where its structure is simpler.
+  double secondsToBeat(const Candidate& candidate) const {
+    const TriedStrategy& fastest = result_.tried.front();
+    const double own = 1 + options_.tolerance;
+    if (!(structureOf(candidate) < structureOf(fastest.candidate))) {
+      return fastest.evaluation.seconds / own;
+    }
+    double most = fastest.evaluation.seconds * (1 + options_.structureTolerance);
+    for (const TriedStrategy& tried : result_.tried) {
+      if (!tried.fits || structureOf(tried.candidate) != structureOf(candidate)) continue;
+      most = std::min(most, tried.evaluation.seconds / own);
+    }
+    return most;
   }
 
   // What is next to the best, which goes to the front.

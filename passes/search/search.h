@@ -59,9 +59,12 @@ struct SearchOptions {
   Objective objective = Objective::kTime;
   int64_t wanted = 1;            // that many best ones are found
   int64_t mostSimulated = 2000;  // ends then, with what was found
-  // Of those that take so much more than the fastest, the simplest is the best: the simulator is no
-  // finer, and takes communication beside computing for free.
-  double tolerance = 0.02;
+  // Of those that take so much more than the fastest, the ones with the simplest structure (fewer
+  // stages, tensor- and context-parallel ranks, pieces of stages) are the best, and of these the
+  // simplest that takes so much more than their fastest: the simulator is no finer, and takes
+  // communication beside computing for free.
+  double structureTolerance = 0.02;
+  double tolerance = 0.005;
   bool explain = false;  // all neighbours of the fastest are simulated
   // Asked between simulations once something fits: whether to end with what was found.
   std::function<bool()> isTimeUp = [] { return false; };

@@ -376,7 +376,7 @@ void ExpectBounds(const SearchResult& result) {
 void ExpectWhatBruteForceFinds(const SearchProblem& problem) {
   Machine machine;
   SearchOptions options;
-  options.tolerance = 0;
+  options.tolerance = options.structureTolerance = 0;
   const absl::StatusOr<SearchResult> result = searchStrategies(
       problem, options, [&](const auto& strategies) { return machine(strategies); });
   ASSERT_TRUE(result.ok()) << result.status();
@@ -415,7 +415,7 @@ TEST_P(SearchTest, ALongSearchFindsWhatBruteForceFinds) {
   Machine machine;
   machine.batch = problem.globalBatch;
   SearchOptions options;
-  options.tolerance = 0;
+  options.tolerance = options.structureTolerance = 0;
   const absl::StatusOr<SearchResult> result = searchStrategies(
       problem, options, [&](const auto& strategies) { return machine(strategies); });
   ASSERT_TRUE(result.ok()) << result.status();
@@ -471,7 +471,7 @@ TEST(SearchTest, TheWantedBestAreExact) {
   Machine machine;
   SearchOptions options;
   options.wanted = 5;
-  options.tolerance = 0;
+  options.tolerance = options.structureTolerance = 0;
   const absl::StatusOr<SearchResult> result = searchStrategies(
       problem, options, [&](const auto& strategies) { return machine(strategies); });
   ASSERT_TRUE(result.ok());
@@ -513,9 +513,9 @@ TEST(SearchTest, TheSimplestOfThoseThatAreAsFast) {
   Machine machine;
   SearchOptions options;
   const auto evaluate = [&](const auto& strategies) { return machine(strategies); };
-  options.tolerance = 0;
+  options.tolerance = options.structureTolerance = 0;
   const absl::StatusOr<SearchResult> fastest = searchStrategies(problem, options, evaluate);
-  options.tolerance = 0.2;
+  options.tolerance = options.structureTolerance = 0.2;
   options.wanted = 20;
   const absl::StatusOr<SearchResult> simplest = searchStrategies(problem, options, evaluate);
   ASSERT_TRUE(fastest.ok() && simplest.ok());
@@ -526,7 +526,23 @@ TEST(SearchTest, TheSimplestOfThoseThatAreAsFast) {
     if (!tried.fits || tried.evaluation.seconds > 1.2 * fastest->tried.front().evaluation.seconds) {
       continue;
     }
-    EXPECT_FALSE(tried.candidate < best.candidate) << tried.candidate.shortText();
+    const Candidate &a = tried.candidate, &b = best.candidate;
+    EXPECT_GE(std::tie(a.pp, a.tp, a.cp, a.interleave), std::tie(b.pp, b.tp, b.cp, b.interleave))
+        << a.shortText();
+  }
+  // The structure may cost more than what else there is to choose.
+  options.tolerance = 0;
+  const absl::StatusOr<SearchResult> ofStructure = searchStrategies(problem, options, evaluate);
+  ASSERT_TRUE(ofStructure.ok());
+  const TriedStrategy& first = ofStructure->tried.front();
+  EXPECT_LT(first.candidate.pp, fastest->tried.front().candidate.pp);
+  for (const TriedStrategy& tried : ofStructure->tried) {
+    const Candidate &a = tried.candidate, &b = first.candidate;
+    if (!tried.fits ||
+        std::tie(a.pp, a.tp, a.cp, a.interleave) != std::tie(b.pp, b.tp, b.cp, b.interleave)) {
+      continue;
+    }
+    EXPECT_LE(first.evaluation.seconds, tried.evaluation.seconds) << a.shortText();
   }
 }
 

@@ -212,7 +212,7 @@ class Comparisons(unittest.TestCase):
 class Tolerance(unittest.TestCase):
     def test_is_that_of_the_search(self):
         header = (ROOT / "passes" / "search" / "search.h").read_text()
-        self.assertIn(f"double tolerance = {against_hand.TOLERANCE};", header)
+        self.assertIn(f"double structureTolerance = {against_hand.TOLERANCE};", header)
 
 
 if __name__ == "__main__":
