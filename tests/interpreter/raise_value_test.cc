@@ -3,7 +3,7 @@
 //
 // What a row of softmax without anything to see gives is left open: NaN before, 0 after. Float
 // arguments are from -2 to 2, integers are 0 or 1. The merge of image features, which rests on a
-// promise about the data, is left out.
+// promise about the data, is left out, and so are factors that a file has rounded.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,8 +56,11 @@ std::vector<Case> AllCases() {
        std::filesystem::directory_iterator(ORIEL_SOURCE_DIR "/tests/lit/passes/raise")) {
     const std::string name = entry.path().filename();
     if (entry.path().extension() != ".mlir" || name.rfind("invalid", 0) == 0) continue;
-    // Those of merges mean something for masks of so many positions only.
-    if (name.rfind("raise_merge", 0) != 0) paths.insert(entry.path());
+    // Those of merges mean something for masks of so many positions only, and rounded factors
+    // become exact.
+    const bool isKept =
+        name.rfind("raise_merge", 0) != 0 && name != "raise_activation_rounded.mlir";
+    if (isKept) paths.insert(entry.path());
   }
   std::vector<Case> cases;
   for (const std::string& path : paths) {
