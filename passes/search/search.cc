@@ -15,6 +15,7 @@
 
 #include "passes/search/as_needed.h"
 #include "passes/search/group_costs.h"
+#include "passes/search/preference.h"
 
 namespace oriel {
 
@@ -100,7 +101,7 @@ class Searcher {
       tryVariants();
       climb();
       // They are shown, and may be what computes again as needed.
-      if (options_.explain) tryAll(unknownNeighboursOf(simplest()));
+      if (options_.explain) tryAll(unknownNeighboursOf(simplestOf(result_.tried, options_)));
       recomputeAsNeeded();
       lookAround();
     }
@@ -459,7 +460,8 @@ class Searcher {
       const TriedStrategy *whole = known(none), *least = known(full);
       const bool mayFit = least ? least->fits : leastBoundOf(full).bytes * kSureBytes <= memory();
       const bool isMeant = mayFit && !(whole && whole->fits);
-      if (isMeant && seconds < secondsToBeat(none)) fastIfNone.insert({seconds, none});
+      if (isMeant && seconds < secondsToBeat(none, result_.tried, options_))
+        fastIfNone.insert({seconds, none});
     }
     constexpr size_t kMax = 8;
     std::vector<Candidate> missing;
@@ -480,7 +482,8 @@ class Searcher {
         continue;
       }
       const double seconds = secondsAsNeeded(none->evaluation, full->evaluation, atLeast, memory());
-      if (seconds < secondsToBeat(asNeeded)) expected.push_back({seconds, asNeeded});
+      if (seconds < secondsToBeat(asNeeded, result_.tried, options_))
+        expected.push_back({seconds, asNeeded});
     }
     std::sort(expected.begin(), expected.end());
     return expected;
@@ -506,54 +509,11 @@ class Searcher {
     return others;
   }
 
-  // How a model is laid out over ranks, the simplest first.
-  static auto structureOf(const Candidate& candidate) {
-    return std::tuple(candidate.pp, candidate.tp, candidate.cp, candidate.interleave);
-  }
-
-  // Of those that are about as fast as the fastest.
-  Candidate simplest() const {
-    auto isAbout = [](const TriedStrategy& tried, const TriedStrategy& fastest, double tolerance) {
-      return tried.fits && tried.evaluation.seconds <= fastest.evaluation.seconds * (1 + tolerance);
-    };
-    const TriedStrategy* fastest = &result_.tried.front();
-    const TriedStrategy* first = fastest;  // of the simplest structure
-    for (const TriedStrategy& tried : result_.tried) {
-      if (!isAbout(tried, *fastest, options_.structureTolerance)) break;
-      if (structureOf(tried.candidate) < structureOf(first->candidate)) first = &tried;
-    }
-    Candidate best = first->candidate;
-    for (const TriedStrategy& tried : result_.tried) {
-      const bool isAlike = structureOf(tried.candidate) == structureOf(first->candidate);
-      if (isAlike && isAbout(tried, *first, options_.tolerance) &&
-          isAbout(tried, *fastest, options_.structureTolerance)) {
-        best = std::min(best, tried.candidate);
-      }
-    }
-    return best;
-  }
-
-  // What a candidate has to be faster than, to be the best: of those with its structure, and about
-  // as fast as the fastest where its structure is simpler.
-  double secondsToBeat(const Candidate& candidate) const {
-    const TriedStrategy& fastest = result_.tried.front();
-    const double own = 1 + options_.tolerance;
-    if (!(structureOf(candidate) < structureOf(fastest.candidate))) {
-      return fastest.evaluation.seconds / own;
-    }
-    double most = fastest.evaluation.seconds * (1 + options_.structureTolerance);
-    for (const TriedStrategy& tried : result_.tried) {
-      if (!tried.fits || structureOf(tried.candidate) != structureOf(candidate)) continue;
-      most = std::min(most, tried.evaluation.seconds / own);
-    }
-    return most;
-  }
-
   // What is next to the best, which goes to the front.
   void lookAround() {
-    Candidate best = simplest();
+    Candidate best = simplestOf(result_.tried, options_);
     auto isStill = [&] {
-      const Candidate before = std::exchange(best, simplest());
+      const Candidate before = std::exchange(best, simplestOf(result_.tried, options_));
       return before == best;
     };
     while (options_.explain) {
