@@ -62,8 +62,7 @@ class PositionFinder {
     if (found_.losses.empty()) beginBehindTokens();
     while (!left_.empty()) {
       auto [value, dim] = left_.pop_back_val();
-      if (llvm::isa<OpResult>(value)) found_.dims.insert({value, dim});
-      for (auto [operand, own] : before(value, dim)) add(operand, own);
+      follow(value, dim);
     }
     return std::move(found_);
   }
@@ -230,41 +229,37 @@ class PositionFinder {
     return true;
   }
 
-  // What an op takes that has the dimension, too, and where.
-  llvm::SmallVector<PositionDim> before(Value value, int64_t dim) const {
-    llvm::SmallVector<PositionDim> found;
+  void follow(Value value, int64_t dim) {
     auto result = llvm::dyn_cast<OpResult>(value);
-    if (!result) return found;
+    if (!result) return;
+    found_.dims.insert({value, dim});
     Operation* op = result.getOwner();
     if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
       auto sent = sent_.find(receive.getChannel());
-      if (sent != sent_.end()) found.emplace_back(sent->second, dim);
-      return found;
+      if (sent != sent_.end()) add(sent->second, dim);
+      return;
     }
     const ShardingRule rule = ruleOf(op);
     const FactorList& factors = rule.results[result.getResultNumber()][dim];
     if (factors.empty()) {
       if (mlir::OpOperand* alike = operandAlike(result)) {
-        found.emplace_back(alike->get(), dim);
+        add(alike->get(), dim);
       } else {
         // Others of the same: a slice of them, or with a prefix in front.
         for (Value operand : op->getOperands()) {
-          if (differsAlong(dim, ir::tensorType(operand), ir::tensorType(value))) {
-            found.emplace_back(operand, dim);
-          }
+          if (differsAlong(dim, ir::tensorType(operand), ir::tensorType(value))) add(operand, dim);
         }
       }
-      return found;
+      return;
     }
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
       for (auto [i, own] : llvm::enumerate(dims)) {
         // What is cut is the outermost: it may be a part of the operand's dimension.
         const bool isOuter =
             own.size() >= factors.size() && std::equal(factors.begin(), factors.end(), own.begin());
-        if (isOuter) found.emplace_back(operand, static_cast<int64_t>(i));
+        if (isOuter) add(operand, static_cast<int64_t>(i));
       }
     }
-    return found;
   }
 
   llvm::SmallVector<mlir::func::FuncOp> segments_;

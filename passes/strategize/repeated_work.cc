@@ -12,7 +12,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "passes/strategize/name_pattern.h"
 #include "passes/strategize/segment_values.h"
-#include "passes/strategize/sharding.h"
 
 namespace oriel {
 
@@ -113,34 +112,20 @@ int64_t ranksWithParameter(const Grid& grid, mlir::Operation* op, llvm::StringRe
   return 1;
 }
 
-// What sequence parallelism has in pieces, and along which dimension.
-llvm::DenseMap<mlir::Value, int64_t> inPieces(mlir::func::FuncOp forward,
-                                              llvm::ArrayRef<TensorBlock> blocks,
-                                              const llvm::DenseSet<mlir::Type>& sequenceTypes) {
-  llvm::DenseMap<mlir::Value, int64_t> dims;
-  if (sequenceTypes.empty()) return dims;
-  llvm::DenseSet<mlir::Operation*> reductions;
-  for (const TensorBlock& block : blocks) reductions.insert(block.reduction);
-  for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
-    if (reductions.contains(&op)) {
-      for (mlir::Value result : op.getResults()) {
-        if (sequenceTypes.contains(result.getType())) dims[result] = ir::rankOf(result) - 2;
-      }
-      continue;
-    }
-    for (mlir::OpOperand& operand : op.getOpOperands()) {
-      auto known = dims.find(operand.get());
-      if (known == dims.end()) continue;
-      const ir::ShardingRule rule = ruleOf(&op);
-      const ir::FactorList factors = rule.operands[operand.getOperandNumber()][known->second];
-      for (mlir::OpResult result : op.getResults()) {
-        const auto& own = rule.results[result.getResultNumber()];
-        const auto* dim = llvm::find(own, factors);
-        if (!factors.empty() && dim != own.end()) dims.try_emplace(result, dim - own.begin());
+// What sequence parallelism has in pieces along positions.
+llvm::DenseMap<mlir::Value, PositionsOfValue> inPieces(
+    mlir::func::FuncOp forward, llvm::ArrayRef<TensorBlock> blocks,
+    const llvm::DenseSet<mlir::Type>& sequenceTypes) {
+  if (sequenceTypes.empty()) return {};
+  Positions made;
+  for (const TensorBlock& block : blocks) {
+    for (mlir::Value result : block.reduction->getResults()) {
+      if (sequenceTypes.contains(result.getType())) {
+        made.dims.insert({result, ir::rankOf(result) - 2});
       }
     }
   }
-  return dims;
+  return positionsBehind(forward, made, /*dataRanks=*/1);
 }
 
 // Whose work it is a part of, where a program is not all, nor all of it has the axis.
@@ -199,7 +184,7 @@ void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
   WorkByName whole;
   for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
     const SegmentValues values = readValues(forward);
-    const llvm::DenseMap<mlir::Value, int64_t> pieces = inPieces(forward, blocks, sequenceTypes);
+    const auto pieces = inPieces(forward, blocks, sequenceTypes);
     for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
       const int64_t ranks = ranksWithParameter(grid, &op, "tp", values);
       if (ranks == 1) continue;
