@@ -67,7 +67,11 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // Again: what was computed head by head has its heads in a dimension now.
   function.addPass(createRaiseLayout());
   // After layout, which leaves few ways to write a product with all experts.
-  if (!options.kernels.unfusedExperts) function.addPass(createRaiseExperts());
+  if (!options.kernels.unfusedExperts) {
+    function.addPass(createRaiseExperts());
+    // Again: rows that experts are chosen by may be of samples and positions, which come apart.
+    function.addPass(createRaiseLayout());
+  }
   RaiseMergeOptions merge;
   CheckImagesOptions check;
   for (const Recipe::Images& images : options.recipe.images) {

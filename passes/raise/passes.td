@@ -273,8 +273,9 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
     attention, which then works on `[b, s, h, d]`, and meet the one behind it. Slices and splits
     of dimensions go before a transpose, merges behind it where they are split again, so that it
     meets others; one that moves no element is a reshape, and products read a factor as it is
-    stored. Dimensions that are merged, batch and heads say, and split again behind pointwise ops,
-    softmax and products are apart in these too, so that one of them can be sharded. A reshape
+    stored. Dimensions that are merged, batch and heads say, or samples and positions, and split
+    again behind ops that work on each row or element, as pointwise ops, softmax, products and
+    experts do, are apart in these too, so that one of them can be sharded. A reshape
     behind a linear layer goes before it, where it meets the one that flattened its input; a
     transpose of samples and positions before one goes behind it, where it meets that of heads;
     transposes of all that is concatenated are one of the concatenation.

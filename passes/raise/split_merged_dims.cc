@@ -6,6 +6,7 @@
 #include "ir/oriel/matmul_dims.h"
 #include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "passes/raise/merged_dims.h"
 
 namespace oriel {
@@ -70,84 +71,56 @@ llvm::SmallVector<Parts> broadcastParts(mlir::Operation* op, const Parts& parts)
   return operands;
 }
 
-Parts beforeTranspose(ir::TransposeOp op, const Parts& parts) {
-  Parts before(parts.size());
-  for (auto [from, part] : llvm::zip_equal(op.getPermutation(), parts)) before[from] = part;
-  return before;
+// Ops whose operands are split as their rules say.
+bool splitsByRule(mlir::Operation* op) {
+  return llvm::isa<ir::ArgmaxOp, ir::ExpertLinearOp, ir::GatherOp, ir::LayerNormOp, ir::LinearOp,
+                   ir::MatmulOp, ir::ReduceMaxOp, ir::ReduceMeanOp, ir::ReduceMinOp,
+                   ir::ReduceSumOp, ir::RmsNormOp, ir::ScatterAddOp, ir::SoftmaxOp, ir::TopkOp,
+                   ir::TransposeOp>(op);
 }
 
-struct MatmulParts {
-  llvm::ArrayRef<llvm::SmallVector<int64_t>> batch, rows, columns;
-
-  MatmulParts(const ir::MatmulDims& dims, llvm::ArrayRef<llvm::SmallVector<int64_t>> parts)
-      : batch(parts.take_front(dims.batch.size())),
-        rows(parts.slice(dims.batch.size(), dims.rows.size())),
-        columns(parts.take_back(dims.columns.size())) {}
-};
-
-llvm::SmallVector<Parts> factorParts(ir::MatmulOp op, const Parts& parts) {
-  ir::MatmulDims dims = *ir::MatmulDims::of(op);
-  MatmulParts own(dims, parts);
-  Parts sum;
-  for (int64_t size : dims.sum) sum.push_back({size});
-  auto operand = [&](llvm::ArrayRef<llvm::SmallVector<int64_t>> outer, bool transposed) {
-    Parts all(own.batch);
-    llvm::append_range(all, transposed ? llvm::ArrayRef(sum) : outer);
-    llvm::append_range(all, transposed ? outer : llvm::ArrayRef(sum));
-    return all;
-  };
-  return {operand(own.rows, op.getTransposeLhs()), operand(own.columns, !op.getTransposeRhs())};
+// Layers keep their columns. Those of more dimensions than a matrix, whose rows samples and
+// positions are merged to for products, can't be split at all: positions that are apart behind the
+// last block of a tower would be so in that block alone, which is to be as the others are.
+bool isLayerOfOther(mlir::Operation* op, const Parts& parts) {
+  if (!llvm::isa<ir::LinearOp, ir::ExpertLinearOp>(op)) return false;
+  return parts.back().size() > 1 || (llvm::isa<ir::LinearOp>(op) && parts.size() != 2);
 }
 
-// What stays whole.
-Parts wholeParts(Value value) {
-  Parts parts;
-  for (int64_t size : shapeOf(value)) parts.push_back({size});
-  return parts;
+// An operand has the parts of what it shares with the result, and stays whole otherwise.
+std::optional<llvm::SmallVector<Parts>> partsByRule(mlir::Operation* op, const Parts& parts) {
+  const ir::ShardingRule rule = llvm::cast<ir::ShardableOpInterface>(op).getShardingRule();
+  Parts ofFactor;
+  for (const ir::Factor& factor : rule.factors) ofFactor.push_back({factor.size});
+  for (auto [factors, part] : llvm::zip_equal(rule.results.front(), parts)) {
+    if (part.size() == 1) continue;
+    if (factors.size() != 1 || rule.factors[factors.front()].kind != ir::FactorKind::kParallel) {
+      return std::nullopt;
+    }
+    ofFactor[factors.front()] = part;
+  }
+  llvm::SmallVector<Parts> operands;
+  for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    Parts& own = operands.emplace_back();
+    for (auto [size, factors] : llvm::zip_equal(shapeOf(operand), dims)) {
+      own.push_back({size});
+      if (factors.size() == 1) own.back() = ofFactor[factors.front()];
+    }
+  }
+  return operands;
 }
 
-// Of rows; the last dimension is what it works along.
-bool isNorm(mlir::Operation* op) { return llvm::isa<ir::RmsNormOp, ir::LayerNormOp>(op); }
-
-// Of the rows, and of weight and bias, which stay whole.
-std::optional<llvm::SmallVector<Parts>> normParts(mlir::Operation* op, const Parts& parts) {
+// The parts that the op's operands have where its first result, the only one that is used, has
+// these; nothing for ops that can't have more dimensions, or that work along what is split.
+std::optional<llvm::SmallVector<Parts>> operandParts(mlir::Operation* op, const Parts& parts) {
   auto isUnused = [](Value result) { return result.use_empty(); };
-  if (parts.back().size() > 1 || !llvm::all_of(op->getResults().drop_front(), isUnused)) {
+  if (!llvm::all_of(op->getResults().drop_front(), isUnused) || isLayerOfOther(op, parts)) {
     return std::nullopt;
   }
-  llvm::SmallVector<Parts> operands = {parts};
-  for (Value other : op->getOperands().drop_front()) operands.push_back(wholeParts(other));
-  return operands;
-}
-
-// Of the rows of a matrix, which samples and positions are merged to for products. Layers of more
-// dimensions can't: positions that are apart behind the last block of a tower would be so in that
-// block alone, which is to be as the others are.
-std::optional<llvm::SmallVector<Parts>> layerParts(ir::LinearOp op, const Parts& parts) {
-  if (parts.size() != 2 || parts.back().size() > 1) return std::nullopt;
-  llvm::SmallVector<Parts> operands;
-  for (Value operand : op->getOperands()) operands.push_back(wholeParts(operand));
-  operands.front().front() = parts.front();
-  return operands;
-}
-
-// The parts that the op's operands have where its (first) result has these; nothing for ops that
-// can't have more dimensions, or that work along what is split.
-std::optional<llvm::SmallVector<Parts>> operandParts(mlir::Operation* op, const Parts& parts) {
-  if (isNorm(op)) return normParts(op, parts);
-  if (auto layer = llvm::dyn_cast<ir::LinearOp>(op)) return layerParts(layer, parts);
-  if (op->getNumResults() != 1) return std::nullopt;
   if (op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op)) {
     return broadcastParts(op, parts);
   }
-  if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(op)) {
-    if (parts[softmax.getDim()].size() > 1) return std::nullopt;
-    return {{parts}};
-  }
-  if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
-    return {{beforeTranspose(transpose, parts)}};
-  }
-  if (auto product = llvm::dyn_cast<ir::MatmulOp>(op)) return factorParts(product, parts);
+  if (splitsByRule(op)) return partsByRule(op, parts);
   return std::nullopt;
 }
 
@@ -202,6 +175,38 @@ std::optional<Parts> inputParts(ir::ReshapeOp op, const Parts& parts) {
   return before;
 }
 
+// How many dimensions the first `dims` are, in parts.
+int64_t countOf(const Parts& parts, size_t dims) {
+  return static_cast<int64_t>(joined(llvm::ArrayRef(parts).take_front(dims)).size());
+}
+
+// The dimensions that an op's attributes name, where its first operand and its result have these
+// parts. The dimension that it works along is in one part.
+void renumberDims(mlir::Operation* op, const Parts& before, const Parts& behind) {
+  auto renumbered = [&](int64_t dim) { return countOf(before, dim); };
+  llvm::TypeSwitch<mlir::Operation*>(op)
+      .Case<ir::ArgmaxOp, ir::SoftmaxOp, ir::TopkOp>(
+          [&](auto along) { along.setDim(renumbered(along.getDim())); })
+      .Case([&](ir::GatherOp gather) {
+        gather.setDim(renumbered(gather.getDim()));
+        gather.setBatchDims(renumbered(gather.getBatchDims()));
+      })
+      .Case([&](ir::ScatterAddOp scatter) {
+        scatter.setDim(countOf(behind, scatter.getDim()));
+        scatter.setBatchDims(countOf(behind, scatter.getBatchDims()));
+      })
+      .Case<ir::ReduceMaxOp, ir::ReduceMeanOp, ir::ReduceMinOp, ir::ReduceSumOp>(
+          [&](auto reduce) { reduce.setDims(llvm::map_to_vector(reduce.getDims(), renumbered)); })
+      .Case([&](ir::TransposeOp transpose) {
+        llvm::SmallVector<int64_t> permutation;
+        for (int64_t from : transpose.getPermutation()) {
+          const int64_t first = renumbered(from);
+          for (size_t i = 0; i < before[from].size(); ++i) permutation.push_back(first + i);
+        }
+        transpose.setPermutation(permutation);
+      });
+}
+
 // The op of operands in parts.
 Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Value> operands,
               llvm::ArrayRef<Parts> ofOperands, const Parts& parts) {
@@ -209,28 +214,17 @@ Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Val
   copy->setOperands(operands);
   Value result = copy->getResult(0);
   result.setType(tensorType(result).clone(joined(parts)));
-  auto dimsBefore = [](const Parts& all, size_t dim) {
-    return static_cast<int64_t>(joined(llvm::ArrayRef(all).take_front(dim)).size());
-  };
   for (Value ofRows : copy->getResults().drop_front()) {
     ofRows.setType(tensorType(ofRows).clone(joined(llvm::ArrayRef(parts).drop_back())));
   }
-  if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(copy)) {
-    softmax.setDim(dimsBefore(parts, softmax.getDim()));
-  }
-  if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(copy)) {
-    const Parts& before = ofOperands.front();
-    llvm::SmallVector<int64_t> permutation;
-    for (int64_t from : transpose.getPermutation()) {
-      const int64_t first = dimsBefore(before, from);
-      for (size_t i = 0; i < before[from].size(); ++i) permutation.push_back(first + i);
-    }
-    transpose.setPermutation(permutation);
-  }
-  if (auto product = llvm::dyn_cast<ir::MatmulOp>(copy)) {
-    MatmulParts own(*ir::MatmulDims::of(llvm::cast<ir::MatmulOp>(op)), parts);
-    product.setRowDims(joined(own.rows).size());
-    product.setColumnDims(joined(own.columns).size());
+  renumberDims(copy, ofOperands.front(), parts);
+  if (auto product = llvm::dyn_cast<ir::MatmulOp>(op)) {
+    const ir::MatmulDims dims = *ir::MatmulDims::of(product);
+    const int64_t rowsBegin = countOf(parts, dims.batch.size());
+    const int64_t columnsBegin = countOf(parts, dims.batch.size() + dims.rows.size());
+    auto split = llvm::cast<ir::MatmulOp>(copy);
+    split.setRowDims(columnsBegin - rowsBegin);
+    split.setColumnDims(countOf(parts, parts.size()) - columnsBegin);
   }
   return result;
 }

@@ -37,6 +37,19 @@ class ExpertsTest(TensorParallelTestCase):
                 self.assertIn(b"expert_linear", plan.read_bytes())
                 self.assert_same(self.numbers(plan, world), expected, options)
 
+    def test_rows_of_samples_and_positions(self):
+        """Of two samples in one row of tokens, positions are apart: each rank of cp has its own."""
+        for gates in ("scattered", "masked", "inputs"):
+            gpt = dataclasses.replace(GPT, gates=gates, flat_rows=True)
+            expected = self.numbers(self.plan(gpt=gpt), 1)
+            for world, options in (2, ("--mesh", "cp=2")), (4, ("--mesh", "cp=2,tp=2", "--sp")):
+                with self.subTest(gates=gates, options=options):
+                    plan = self.folder / "flat.oplan"
+                    warned = self.run_ok("oriel", "compile", *self.files(gpt=gpt), *options, "-o", plan).stderr
+                    self.assertNotIn("has no positions", warned)
+                    self.assertIn(b"expert_linear", plan.read_bytes())
+                    self.assert_same(self.numbers(plan, world), expected, (gates, options))
+
     def test_ranks_with_different_experts(self):
         """Where the strategy says so: a rank gives zeros for what tokens choose of the others."""
         expected = self.numbers(self.plan(gpt=GPT), 1)

@@ -31,6 +31,7 @@ class Gpt:
     experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
     chosen: int = 0  # the experts of a token, of the largest gates; 0: all
     gates: str = "scattered"  # the chosen ones' gates: scattered to zeros, or a softmax of "masked" scores; "inputs": scattered, of what experts read
+    flat_rows: bool = False  # experts are on one row of all samples' tokens (transformers)
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
     packed: int = 0  # samples of a fixed batch, of whose attention, in one sequence, and MLP each has its turn (vision towers)
     chunk: int = 0  # positions of a chunk: a delta rule in place of attention, which inverts a matrix row by row (Yang et al. 2024)
@@ -284,7 +285,11 @@ class Gpt:
 
         def mixture(x: str, name: str) -> str:
             """All experts' columns are of one product."""
-            wide, count = 2 * hidden, self.experts
+            wide, count, rows = 2 * hidden, self.experts, "bs"
+            samples = x
+            if self.flat_rows:
+                rows = "t"
+                x = graph.node("Reshape", [x, constant(f"{name}.flat", [-1, hidden])], f"{name}.tokens")
             gates = linear(x, f"{name}.router", hidden, count)
             if self.gates != "masked":
                 gates = graph.node("Softmax", [gates], f"{name}.gates")
@@ -293,22 +298,26 @@ class Gpt:
                                                         [f"{name}.largest", f"{name}.choice"])
                 elsewhere = graph.node("Expand", [constant(f"{name}.lowest", -numpy.inf if self.gates == "masked" else 0, "f4"),
                                                   graph.node("Shape", [gates], f"{name}.shape")], f"{name}.elsewhere")
-                gates = graph.node("ScatterElements", [elsewhere, choice, largest], f"{name}.scattered", axis=2)
+                gates = graph.node("ScatterElements", [elsewhere, choice, largest], f"{name}.scattered", axis=-1)
             if self.gates == "masked":
                 gates = graph.node("Softmax", [gates], f"{name}.gates")
             gates = graph.node("Unsqueeze", [gates, constant(f"{name}.last", [-1])], f"{name}.gates.columns")
             up_weight = weight(f"{name}.up.weight", count, hidden, wide)
             if self.gates == "inputs":
-                rows = graph.node("Unsqueeze", [x, constant(f"{name}.experts.dim", [2])], f"{name}.rows")
-                rows = graph.node("Mul", [rows, gates], f"{name}.rows.gated")
-                up = graph.node("Einsum", [rows, up_weight], f"{name}.up", equation="bsed,edf->bsef")
+                each = graph.node("Unsqueeze", [x, constant(f"{name}.experts.dim", [-2])], f"{name}.rows")
+                each = graph.node("Mul", [each, gates], f"{name}.rows.gated")
+                up = graph.node("Einsum", [each, up_weight], f"{name}.up", equation=f"{rows}ed,edf->{rows}ef")
             else:
-                up = graph.node("Einsum", [x, up_weight], f"{name}.up", equation="bsd,edf->bsef")
+                up = graph.node("Einsum", [x, up_weight], f"{name}.up", equation=f"{rows}d,edf->{rows}ef")
             out = graph.node("Gelu", [up], f"{name}.gelu", approximate=self.gelu)
-            out = graph.node("Einsum", [out, weight(f"{name}.down.weight", count, wide, hidden)], f"{name}.down", equation="bsef,efd->bsed")
+            out = graph.node("Einsum", [out, weight(f"{name}.down.weight", count, wide, hidden)], f"{name}.down",
+                             equation=f"{rows}ef,efd->{rows}ed")
             if self.gates != "inputs":
                 out = graph.node("Mul", [out, gates], f"{name}.gated")
-            return graph.node("ReduceSum", [out, constant(f"{name}.experts", [2])], f"{name}.sum", keepdims=0)
+            out = graph.node("ReduceSum", [out, constant(f"{name}.experts", [-2])], f"{name}.sum", keepdims=0)
+            if self.flat_rows:
+                out = graph.node("Reshape", [out, graph.node("Shape", [samples], f"{name}.samples.shape")], f"{name}.samples")
+            return out
 
         mixer = packed_attention if self.packed else delta_rule if self.chunk else attention
         graph.input("input_ids", numpy.int64, [self.packed or "batch", sequence])

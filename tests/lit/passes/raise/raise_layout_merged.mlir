@@ -323,3 +323,56 @@ func.func @number_of_each_row(%x: tensor<2x3x2x4xf32>, %y: tensor<6x5xf32>, %w: 
   %4 = oriel.reshape %3 : (tensor<6x8xf32>) -> tensor<2x3x2x4xf32>
   return %4 : tensor<2x3x2x4xf32>
 }
+
+// -----
+
+// Experts on rows of samples and positions: what chooses them, their layers, and the sum over the chosen.
+// CHECK-LABEL: func.func @experts
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x8xf32>
+// CHECK-NEXT: %[[L:.*]] = oriel.linear %[[X]], {{.*}} -> tensor<2x4x6xf32>
+// CHECK-NEXT: %[[P:.*]] = oriel.softmax %[[L]] {dim = 2 : i64}
+// CHECK-NEXT: %[[C:.*]] = oriel.topk %[[P]] {dim = 2 : i64, k = 2 : i64} : (tensor<2x4x6xf32>) -> tensor<2x4x2xi64>
+// CHECK-NEXT: %[[G:.*]] = oriel.gather %[[P]], %[[C]] {batch_dims = 2 : i64, dim = 2 : i64}
+// CHECK-NEXT: %[[H:.*]] = oriel.expert_linear %[[X]], %{{.*}}, %[[C]] : {{.*}} -> tensor<2x4x2x5xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.expert_linear %[[H]], %{{.*}}, %[[C]] : {{.*}} -> tensor<2x4x2x8xf32>
+// CHECK-NEXT: %[[S:.*]] = oriel.reshape %[[G]] : (tensor<2x4x2xf32>) -> tensor<2x4x2x1xf32>
+// CHECK-NEXT: %[[Z:.*]] = oriel.mul %[[Y]], %[[S]]
+// CHECK-NEXT: %[[R:.*]] = oriel.reduce_sum %[[Z]] {dims = array<i64: 2>} : (tensor<2x4x2x8xf32>) -> tensor<2x4x8xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @experts(%x: tensor<2x4x8xf32>, %router: tensor<8x6xf32>, %up: tensor<6x8x5xf32>, %down: tensor<6x5x8xf32>) -> tensor<2x4x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x8xf32>) -> tensor<8x8xf32>
+  %1 = oriel.linear %0, %router : (tensor<8x8xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  %2 = oriel.softmax %1 {dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %3 = oriel.topk %2 {dim = 1 : i64, k = 2 : i64} : (tensor<8x6xf32>) -> tensor<8x2xi64>
+  %4 = oriel.gather %2, %3 {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<8x6xf32>, tensor<8x2xi64>) -> tensor<8x2xf32>
+  %5 = oriel.expert_linear %0, %up, %3 : (tensor<8x8xf32>, tensor<6x8x5xf32>, tensor<8x2xi64>) -> tensor<8x2x5xf32>
+  %6 = oriel.expert_linear %5, %down, %3 : (tensor<8x2x5xf32>, tensor<6x5x8xf32>, tensor<8x2xi64>) -> tensor<8x2x8xf32>
+  %7 = oriel.reshape %4 : (tensor<8x2xf32>) -> tensor<8x2x1xf32>
+  %8 = oriel.mul %6, %7 : (tensor<8x2x8xf32>, tensor<8x2x1xf32>) -> tensor<8x2x8xf32>
+  %9 = oriel.reduce_sum %8 {dims = array<i64: 1>} : (tensor<8x2x8xf32>) -> tensor<8x8xf32>
+  %10 = oriel.reshape %9 : (tensor<8x8xf32>) -> tensor<2x4x8xf32>
+  return %10 : tensor<2x4x8xf32>
+}
+
+// -----
+
+// A mask of chosen groups, and the largest and its place: a cast, a sum and an index of each row.
+// CHECK-LABEL: func.func @chosen_of_rows
+// CHECK: oriel.topk {{.*}} -> tensor<2x4x1xi64>
+// CHECK: oriel.scatter_add {{.*}} {batch_dims = 2 : i64, dim = 2 : i64} : (tensor<2x4x1xi64>, tensor<2x4x1xf32>) -> tensor<2x4x3xf32>
+// CHECK: oriel.reduce_max {{.*}} {dims = array<i64: 2>, keep_dims = true} : (tensor<2x4x3xf32>) -> tensor<2x4x1xf32>
+// CHECK: oriel.argmax {{.*}} {dim = 2 : i64, keep_dims = true} : (tensor<2x4x3xf32>) -> tensor<2x4x1xi64>
+func.func @chosen_of_rows(%x: tensor<2x4x3xf32>, %ones: tensor<2x4x1xf32>) -> tensor<2x4x3xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x3xf32>) -> tensor<8x3xf32>
+  %1 = oriel.reshape %ones : (tensor<2x4x1xf32>) -> tensor<8x1xf32>
+  %2 = oriel.topk %0 {dim = 1 : i64, k = 1 : i64} : (tensor<8x3xf32>) -> tensor<8x1xi64>
+  %3 = oriel.scatter_add %2, %1 {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<8x1xi64>, tensor<8x1xf32>) -> tensor<8x3xf32>
+  %4 = oriel.mul %3, %0 : (tensor<8x3xf32>, tensor<8x3xf32>) -> tensor<8x3xf32>
+  %5 = oriel.reduce_max %4 {dims = array<i64: 1>, keep_dims = true} : (tensor<8x3xf32>) -> tensor<8x1xf32>
+  %6 = oriel.argmax %4 {dim = 1 : i64, keep_dims = true} : (tensor<8x3xf32>) -> tensor<8x1xi64>
+  %7 = oriel.cast %6 : (tensor<8x1xi64>) -> tensor<8x1xf32>
+  %8 = oriel.mul %5, %7 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x1xf32>
+  %9 = oriel.sub %4, %8 : (tensor<8x3xf32>, tensor<8x1xf32>) -> tensor<8x3xf32>
+  %10 = oriel.reshape %9 : (tensor<8x3xf32>) -> tensor<2x4x3xf32>
+  return %10 : tensor<2x4x3xf32>
+}
