@@ -72,6 +72,8 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
     // Again: rows that experts are chosen by may be of samples and positions, which come apart.
     function.addPass(createRaiseLayout());
   }
+  // After layout, by which logits are what a layer makes.
+  function.addPass(createRaiseLoss());
   RaiseMergeOptions merge;
   CheckImagesOptions check;
   for (const Recipe::Images& images : options.recipe.images) {

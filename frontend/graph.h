@@ -23,6 +23,8 @@ namespace oriel {
 
 // Domain of the nodes that rewrites make; their ops are no one else's.
 inline constexpr char kOrielDomain[] = "oriel";
+// Of ops of ours that a model may have (docs/import.md).
+inline constexpr char kPublicDomain[] = "ai.oriel";
 
 class Graph {
  public:

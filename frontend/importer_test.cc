@@ -170,6 +170,24 @@ TEST(Importer, LocalFunctionsHaveDefaultsOfAttributes) {
   }
 }
 
+// One that has weights is no reason to inline the other.
+TEST(Importer, BodiesOfSomeNodes) {
+  EXPECT_THAT(opsOf(modelText("g (float[4, 5] x, int64[4] l, float[5] w) => (float y) { "
+                              "a = SoftmaxCrossEntropyLoss(x, l)\n"
+                              "b = SoftmaxCrossEntropyLoss(x, l, w)\n y = Add(a, b) }")),
+              AllOf(HasSubstr("cross_entropy div"), HasSubstr("gather")));
+}
+
+// Its body is what other tools know of it.
+TEST(Importer, WhereAGradientStops) {
+  const std::string call = R"(<ir_version: 10, opset_import: ["" : 20, "ai.oriel" : 1]>
+    g (float[2] x) => (float[2] y) { y = ai.oriel.StopGradient(x) })";
+  EXPECT_EQ(opsOf(call), "stop_gradient");
+  EXPECT_EQ(opsOf(call + R"(<domain: "ai.oriel", opset_import: ["" : 20]>
+    StopGradient (a) => (b) { b = Identity(a) })"),
+            "stop_gradient");
+}
+
 TEST(Importer, LocalFunctionsThatCallEachOther) {
   EXPECT_THAT(testing::importText(R"(<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
     g (float[2] x) => (float[2] y) { y = local.ping(x) }
@@ -187,11 +205,10 @@ TEST(Importer, OpsDefinedByOthersAreInlined) {
               HasSubstr("select"));
 }
 
-// PyTorch's exporters write a cross entropy with probabilities as one with labels.
 TEST(Importer, BodyOfFloatsForIntegers) {
   EXPECT_THAT(errorsOf("g (float[4, 5] x, float[4, 5] p) => (float loss) { q = Softmax(p) "
-                       "[far] loss = SoftmaxCrossEntropyLoss(x, q) }"),
-              AllOf(HasSubstr("node \"far\" (SoftmaxCrossEntropyLoss): its labels, \"q\", is "
+                       "[far] loss = NegativeLogLikelihoodLoss(x, q) }"),
+              AllOf(HasSubstr("node \"far\" (NegativeLogLikelihoodLoss): its target, \"q\", is "
                               "tensor(float), where ONNX has tensor(int32), tensor(int64) alone"),
                     HasSubstr("docs/import.md")));
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "frontend/error.h"
+#include "frontend/graph.h"
 #include "frontend/node_location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "onnx/defs/schema.h"
@@ -248,9 +249,14 @@ void inlineKeepingMetadata(onnx::ModelProto& model, Inline inlineAll) {
 
 // Callers first: an attribute that a function hands on, but its call does not give, is absent from
 // what is called, which may have a default for it.
-void inlineLocalFunctions(onnx::ModelProto& model) {
+// But for those that stand for an op of ours, whose body is what other tools know of it.
+void inlineLocalFunctions(onnx::ModelProto& model, const OpRegistry& registry) {
   Functions all;
-  all.Swap(model.mutable_functions());
+  for (onnx::FunctionProto& function : *model.mutable_functions()) {
+    const bool isOwn = function.domain() == kPublicDomain &&
+                       registry.find(kPublicDomain, function.name(), /*version=*/0);
+    if (!isOwn) all.Add(std::move(function));
+  }
   auto inlineThose = [&] {
     addDefaultAttributes(model);
     inlineKeepingMetadata(model, [&] { onnx::inliner::InlineLocalFunctions(model, true); });
@@ -267,6 +273,41 @@ void inlineLocalFunctions(onnx::ModelProto& model) {
 
 using FunctionIds = std::set<std::pair<std::string, std::string>>;
 
+// Nodes of ops whose bodies are inlined, but which have a handler themselves: while this lives,
+// they are of a domain in which nothing is looked for.
+class KeptNodes {
+ public:
+  KeptNodes(onnx::ModelProto& model, const FunctionIds& ids, const OpRegistry& registry)
+      : nodes_(*model.mutable_graph()->mutable_node()), imports_(*model.mutable_opset_import()) {
+    onnx::OperatorSetIdProto* import = imports_.Add();
+    import->set_domain(kDomain);
+    import->set_version(1);
+    visitNodes(nodes_, [&](onnx::NodeProto& node) {
+      const bool isOfOnnx = node.domain().empty() || node.domain() == "ai.onnx";
+      if (!isOfOnnx || ids.count({"", node.op_type()}) == 0) return;
+      if (registry.hasLeftToBody(node.op_type()) && !registry.leavesToBody(node)) {
+        node.set_domain(kDomain);
+      }
+    });
+  }
+  KeptNodes(const KeptNodes&) = delete;
+  KeptNodes& operator=(const KeptNodes&) = delete;
+  ~KeptNodes() {
+    visitNodes(nodes_, [](onnx::NodeProto& node) {
+      if (node.domain() == kDomain) node.clear_domain();
+    });
+    for (int i = imports_.size(); i-- > 0;) {
+      if (imports_.Get(i).domain() == kDomain) imports_.DeleteSubrange(i, 1);
+    }
+  }
+
+ private:
+  static constexpr char kDomain[] = "oriel.kept";
+
+  Nodes& nodes_;
+  google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports_;
+};
+
 // Adds the ops of nodes, and of graphs within them, that have no handler, but a body in ONNX's
 // definition.
 void findBodies(Nodes& nodes, const ModelFile& model, const OpRegistry& registry,
@@ -274,7 +315,7 @@ void findBodies(Nodes& nodes, const ModelFile& model, const OpRegistry& registry
   visitNodes(nodes, [&](onnx::NodeProto& node) {
     std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     int64_t version = model.opset(domain);
-    if (registry.find(domain, node.op_type(), version)) return;
+    if (registry.find(domain, node.op_type(), version) && !registry.leavesToBody(node)) return;
     const auto* schema =
         onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(version), domain);
     if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
@@ -355,7 +396,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
   try {
     alignOwnDomains(*copy);
     if (copy->functions_size() > 0) {
-      inlineLocalFunctions(*copy);
+      inlineLocalFunctions(*copy, registry);
     }
     // A body may call functions. The depth is bounded in case one can't be inlined and stays.
     constexpr int kMaxDepth = 4;
@@ -368,6 +409,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
       auto unknown = onnx::inliner::FunctionIdSet::Create({found.begin(), found.end()});
       // Bodies that depend on types are made from those that the graph says.
       onnx::shape_inference::InferShapes(*copy);
+      const KeptNodes kept(*copy, found, registry);
       checkOperandTypes(*copy, found, model);
       inlineKeepingMetadata(
           *copy, [&] { onnx::inliner::InlineSelectedFunctions(*copy, *unknown, nullptr); });

@@ -4,6 +4,7 @@
 
 #include "frontend/graph.h"
 #include "frontend/ops/ops.h"
+#include "onnx/onnx_pb.h"
 
 namespace oriel {
 namespace {
@@ -32,6 +33,7 @@ const OpRegistry& OpRegistry::standard() {
     registerIndexingOps(*built);
     registerLinearAttention(*built);
     registerLinearOps(*built);
+    registerLosses(*built);
     registerMaskingOps(*built);
     registerNormalizationOps(*built);
     registerPad(*built);
@@ -76,6 +78,11 @@ bool OpRegistry::isConstantOperand(llvm::StringRef domain, llvm::StringRef op,
                                    unsigned operand) const {
   auto found = constantOperands_.find({canonical(domain).str(), op.str()});
   return found != constantOperands_.end() && found->second.count(operand) > 0;
+}
+
+bool OpRegistry::leavesToBody(const onnx::NodeProto& node) const {
+  auto found = leftToBody_.find(node.op_type());
+  return canonical(node.domain()).empty() && found != leftToBody_.end() && found->second(node);
 }
 
 bool OpRegistry::takesSequences(llvm::StringRef domain, llvm::StringRef op) const {

@@ -17,6 +17,10 @@
 #include "llvm/ADT/StringRef.h"
 #include "mlir/Support/LLVM.h"
 
+namespace onnx {
+class NodeProto;
+}  // namespace onnx
+
 namespace oriel {
 
 class NodeImporter;
@@ -43,6 +47,15 @@ class OpRegistry {
                            llvm::StringRef domain = "");
   bool isConstantOperand(llvm::StringRef domain, llvm::StringRef op, unsigned operand) const;
 
+  // Says which nodes of an op of ONNX's own domain its handler does not take, but what ONNX defines
+  // the op by.
+  void leaveToBody(llvm::StringRef op, bool (*isLeft)(const onnx::NodeProto&)) {
+    leftToBody_[op.str()] = isLeft;
+  }
+  bool leavesToBody(const onnx::NodeProto& node) const;
+  // Whether there may be such nodes of an op.
+  bool hasLeftToBody(const std::string& op) const { return leftToBody_.count(op) > 0; }
+
   // Says that an op of ONNX's own domain takes sequences (frontend/sequences.h); others get tensors
   // only.
   void addSequenceOperands(llvm::StringRef op) { takeSequences_.insert(op.str()); }
@@ -67,6 +80,7 @@ class OpRegistry {
 
   std::map<Key, std::map<int64_t, NodeHandler>> handlers_;
   std::map<Key, std::set<unsigned>> constantOperands_;
+  std::map<std::string, bool (*)(const onnx::NodeProto&)> leftToBody_;
   std::set<std::string> takeSequences_;
 };
 

@@ -36,6 +36,7 @@ import hf
 import llava
 import qwen_vl
 import skeleton
+import stop_gradient
 
 SEED = 0
 # More than this goes to model.onnx.data: a file of protobuf ends at 2 GiB.
@@ -121,7 +122,7 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
             batch = torch.export.Dim("batch")
             # Attention has other strides where a gradient is wanted, which
             # some passes of the exporter ask for and others do not.
-            with torch.no_grad():
+            with torch.no_grad(), stop_gradient.marked():
                 program = torch.onnx.export(
                     module, (), kwargs=inputs, dynamo=True, optimize=False,
                     custom_translation_table=exporter_fixes.DYNAMO,
@@ -138,11 +139,14 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
         else:
             for operator, fix in exporter_fixes.TORCHSCRIPT.items():
                 torch.onnx.register_custom_op_symbolic(operator, fix, 13)
-            torch.onnx.export(
-                module, tuple(inputs.values()), path, dynamo=False,
-                do_constant_folding=False,
-                dynamic_axes={name: {0: "batch"} for name in (*inputs, output)}
-                if dynamic_batch else None, **names)
+            with stop_gradient.marked():
+                torch.onnx.export(
+                    module, tuple(inputs.values()), path, dynamo=False,
+                    do_constant_folding=False,
+                    dynamic_axes={name: {0: "batch"}
+                                  for name in (*inputs, output)}
+                    if dynamic_batch else None, **names)
+        stop_gradient.define(path)
     except ExportError:
         raise
     except Exception as error:  # the exporters raise whatever they meet

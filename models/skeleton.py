@@ -19,6 +19,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 import exporter_fixes
+import stop_gradient
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 SCOPES = "pkg.torch.onnx.name_scopes"
@@ -62,16 +63,18 @@ def export(build, path, opset=None):
     inputs = {name: mode.from_tensor(tensor)
               for name, tensor in model.example_inputs(batch=2).items()}
     # `optimize=False`: see export.py; and folding would want values.
-    program = torch.onnx.export(
-        model.module, (), kwargs=inputs, dynamo=True, optimize=False,
-        input_names=list(inputs), output_names=[model.output],
-        custom_translation_table=exporter_fixes.DYNAMO,
-        dynamic_shapes=dynamic_shapes(model),
-        opset_version=opset, verbose=False)
+    with stop_gradient.marked():
+        program = torch.onnx.export(
+            model.module, (), kwargs=inputs, dynamo=True, optimize=False,
+            input_names=list(inputs), output_names=[model.output],
+            custom_translation_table=exporter_fixes.DYNAMO,
+            dynamic_shapes=dynamic_shapes(model),
+            opset_version=opset, verbose=False)
     path = pathlib.Path(path)
     make_external(program.model, path.name + ".data")
     proto = onnx_ir.to_proto(program.model)
     strip(proto)
+    stop_gradient.define_in(proto)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(proto.SerializeToString(deterministic=True))
 

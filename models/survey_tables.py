@@ -46,8 +46,8 @@ def verdict(trained):
     Two f32 runs may be as far from each other as each is from f64. Where that
     is more than the tolerance, as PyTorch shows, its losses say little.
     """
-    if (trained["missing"] or trained["adapter"] > TOLERANCE or
-            trained["gradients"] > TOLERANCE):
+    if (trained["missing"] or not trained["adapter"] <= TOLERANCE or
+            not (trained["gradients"] or 0) <= TOLERANCE):
         return "trains, not as PyTorch"
     if trained["losses"] <= TOLERANCE:
         return "trains"
@@ -61,8 +61,9 @@ def training_text(trained):
     if "losses" not in trained:
         return f"imports; training: {trained['stage']} {trained['reason']}"
     missing = trained["missing"]
-    return (f"{verdict(trained)}: gradients {trained['gradients']:.1e} "
-            f"({trained['parameter']}), losses {trained['losses']:.1e}, "
+    worst = (f"gradients {trained['gradients']:.1e} ({trained['parameter']})"
+             if trained["compared"] else "no gradients")
+    return (f"{verdict(trained)}: {worst}, losses {trained['losses']:.1e}, "
             f"{trained['compared']} parameters" +
             (f", without a counterpart: {', '.join(missing[:4])}"
              if missing else ""))

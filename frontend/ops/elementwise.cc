@@ -1,6 +1,7 @@
 // Arithmetic, comparisons, logic and casts.
 #include <limits>
 
+#include "frontend/graph.h"
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
@@ -147,6 +148,7 @@ void registerElementwiseOps(OpRegistry& registry) {
   registry.add("Floor", 13, importUnary<ir::FloorOp>);
   registry.add("Ceil", 13, importUnary<ir::CeilOp>);
   registry.add("Round", 11, importUnary<ir::RoundOp>);
+  registry.add("StopGradient", 1, importUnary<ir::StopGradientOp>, kPublicDomain);
   registry.add("Not", 13, importUnary<ir::NotOp>);
   registry.add("IsNaN", 13, importIsNaN);
   registry.add("IsInf", 10, importIsInf);

@@ -44,6 +44,30 @@ TEST(Normalization, Softmax) {
             "reduce_max sub exp reduce_sum log sub");
 }
 
+TEST(Losses, CrossEntropy) {
+  // Classes are the last dimension of ours.
+  EXPECT_EQ(opsOfBody("float[2, 5, 3] x, int64[2, 3] l", "y = SoftmaxCrossEntropyLoss(x, l)"),
+            "transpose cross_entropy div");
+  EXPECT_THAT(irOfBody("float[2, 5] x, int64[2] l",
+                       "y = SoftmaxCrossEntropyLoss<reduction = \"sum\", ignore_index = 3>(x, l)"),
+              AllOf(HasSubstr("oriel.cross_entropy %arg0, %arg1 {ignore_index = 3"),
+                    Not(HasSubstr("div"))));
+  // No label is ignored.
+  EXPECT_THAT(irOfBody("float[2, 5] x, int64[2] l", "y = SoftmaxCrossEntropyLoss(x, l)"),
+              HasSubstr("ignore_index = -9223372036854775808"));
+  // What ONNX defines it by: of each row, with weights, and where its logarithms are read.
+  for (const char* body :
+       {"y = SoftmaxCrossEntropyLoss<reduction = \"none\">(x, l)",
+        "y = SoftmaxCrossEntropyLoss(x, l, w)", "z, y = SoftmaxCrossEntropyLoss(x, l)"}) {
+    EXPECT_THAT(irOfBody("float[2, 5] x, int64[2] l, float[5] w", body),
+                Not(HasSubstr("cross_entropy %")))
+        << body;
+  }
+  // PyTorch's exporters write probabilities in the place of labels.
+  EXPECT_EQ(opsOfBody("float[2, 5] x, float[2, 5] p", "y = SoftmaxCrossEntropyLoss(x, p)"),
+            "reduce_max sub exp reduce_sum log sub mul reduce_sum neg div");
+}
+
 TEST(Activations, NamedAndComposed) {
   EXPECT_THAT(irOfBody("float[2] x", "y = Gelu<approximate = \"tanh\">(x)"),
               HasSubstr("kind = \"gelu_tanh\""));

@@ -2,6 +2,7 @@
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
+#include "ir/oriel/segment.h"
 
 namespace oriel {
 namespace {
@@ -23,9 +24,7 @@ bool isWeight(Value value) {
     value = transpose.getInput();
   }
   if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
-    auto function = llvm::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
-    auto kind = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(), "oriel.kind");
-    return kind && kind.getValue() == "parameter";
+    return ir::isParameter(argument);
   }
   return value.getDefiningOp<ir::ConstantOp>() != nullptr;
 }

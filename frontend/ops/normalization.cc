@@ -1,6 +1,7 @@
 // Normalisations and softmax.
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
+#include "frontend/ops/log_softmax.h"
 #include "frontend/ops/ops.h"
 #include "frontend/ops/positions.h"
 
@@ -224,17 +225,10 @@ LogicalResult importSoftmax(NodeImporter& n) {
   return failed(dim) ? failure() : n.replace(n.createLike<ir::SoftmaxOp>(input, *dim));
 }
 
-// (x - max) - log Σ exp(x - max)
 LogicalResult importLogSoftmax(NodeImporter& n) {
   Value input = n.operand(0);
   auto dim = softmaxDim(n, input);
-  if (failed(dim)) {
-    return failure();
-  }
-  Value shifted =
-      n.create<ir::SubOp>(input, n.reduce<ir::ReduceMaxOp>(input, {*dim}, /*keepDims=*/true));
-  Value sum = n.reduce<ir::ReduceSumOp>(n.createLike<ir::ExpOp>(shifted), {*dim}, true);
-  return n.replace(n.create<ir::SubOp>(shifted, n.createLike<ir::LogOp>(sum)));
+  return failed(dim) ? failure() : n.replace(logSoftmax(n, input, *dim));
 }
 
 // 1 at the first largest element along the axis, 0 elsewhere.
@@ -250,6 +244,13 @@ LogicalResult importHardmax(NodeImporter& n) {
 }
 
 }  // namespace
+
+Value logSoftmax(ValueBuilder& n, Value input, int64_t dim) {
+  Value shifted =
+      n.create<ir::SubOp>(input, n.reduce<ir::ReduceMaxOp>(input, {dim}, /*keepDims=*/true));
+  Value sum = n.reduce<ir::ReduceSumOp>(n.createLike<ir::ExpOp>(shifted), {dim}, true);
+  return n.create<ir::SubOp>(shifted, n.createLike<ir::LogOp>(sum));
+}
 
 void registerNormalizationOps(OpRegistry& registry) {
   registry.add("LayerNormalization", 17, importLayerNormalization);

@@ -20,6 +20,7 @@ void registerGridSample(OpRegistry& registry);
 void registerIndexingOps(OpRegistry& registry);
 void registerLinearAttention(OpRegistry& registry);
 void registerLinearOps(OpRegistry& registry);
+void registerLosses(OpRegistry& registry);
 void registerMaskingOps(OpRegistry& registry);
 void registerNormalizationOps(OpRegistry& registry);
 void registerPad(OpRegistry& registry);

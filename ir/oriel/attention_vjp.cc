@@ -1,9 +1,9 @@
 // Vector-Jacobian products of attention and rotary embedding.
 #include <limits>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
-#include "ir/oriel/vjp_util.h"
 
 using namespace mlir;
 

@@ -16,6 +16,7 @@ LogicalResult DropoutOp::verify() {
   if (getType() != getInput().getType()) {
     return emitOpError() << "has the result " << getType() << ", not of its input's type";
   }
+  if (shape.empty()) return emitOpError("drops a scalar, which has no samples");
   const double ratio = getRatio();
   if (!(ratio >= 0 && ratio < 1)) {
     return emitOpError() << "has the ratio " << ratio << ", expected one from 0 to below 1";
@@ -24,7 +25,7 @@ LogicalResult DropoutOp::verify() {
   if (!samples) {
     return getCut().empty() ? success() : emitOpError("has pieces, but no samples");
   }
-  if (shapeOf(samples).size() != 1 || shape.empty() || shapeOf(samples)[0] < 1 ||
+  if (shapeOf(samples).size() != 1 || shapeOf(samples)[0] < 1 ||
       shape[0] % shapeOf(samples)[0] != 0) {
     return emitOpError() << "has samples " << samples.getType()
                          << ", which the first dimension of its input must be a multiple of";

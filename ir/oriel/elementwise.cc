@@ -186,6 +186,12 @@ OpFoldResult SignOp::fold(FoldAdaptor adaptor) {
   });
 }
 
+// Of a constant, and of one that stops already.
+OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getDefiningOp<StopGradientOp>()) return getInput();
+  return adaptor.getInput();
+}
+
 OpFoldResult FloorOp::fold(FoldAdaptor adaptor) {
   return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::floor(x); });
 }

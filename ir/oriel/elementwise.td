@@ -54,6 +54,19 @@ def SignOp : Oriel_StepOp<"sign", "-1, 0 or 1", Oriel_ArithmeticTensor>;
 def FloorOp : Oriel_WholeNumberOp<"floor", "largest whole number not above x">;
 def CeilOp : Oriel_WholeNumberOp<"ceil", "smallest whole number not below x">;
 def RoundOp : Oriel_WholeNumberOp<"round", "nearest whole number, the even one of two equally near">;
+def StopGradientOp : Oriel_Op<"stop_gradient", (ins Oriel_Tensor:$input),
+    [Differentiable, SameOperandsAndResultType, ShardedOp, StepFunction, ViewOp]> {
+  let summary = "The same elements, through which no derivative goes";
+  let description = [{
+    PyTorch's `detach`: the derivative is taken for 0. Costs nothing at run time.
+
+    Example: `%1 = oriel.stop_gradient %0 : (tensor<4xf32>) -> tensor<4xf32>`. Made by the importer
+    (`ai.oriel::StopGradient`, docs/import.md); removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+  let extraClassDefinition = "bool $cppClass::isView() { return true; }";
+}
 def NotOp : Oriel_UnaryOp<"not", "logical negation of a boolean", Oriel_BoolTensor>;
 
 class Oriel_BinaryOp<string mnemonic, string what, Type tensor, Type result_tensor,

@@ -15,6 +15,7 @@ ShardingRule linearPointwise(mlir::Operation* op,
 }  // namespace
 
 ShardingRule NegOp::getShardingRule() { return linearPointwise(*this, {{0}}); }
+ShardingRule StopGradientOp::getShardingRule() { return linearPointwise(*this, {{0}}); }
 ShardingRule AddOp::getShardingRule() { return linearPointwise(*this, {{0, 1}}); }
 ShardingRule SubOp::getShardingRule() { return linearPointwise(*this, {{0, 1}}); }
 ShardingRule MulOp::getShardingRule() { return linearPointwise(*this, {{0}, {1}}); }

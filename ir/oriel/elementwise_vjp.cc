@@ -1,8 +1,8 @@
 // Vector-Jacobian products of the elementwise ops.
 #include <cmath>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/oriel.h"
-#include "ir/oriel/vjp_util.h"
 
 using namespace mlir;
 
@@ -119,6 +119,7 @@ ORIEL_UNARY_VJP(SignOp, Value())
 ORIEL_UNARY_VJP(FloorOp, Value())
 ORIEL_UNARY_VJP(CeilOp, Value())
 ORIEL_UNARY_VJP(RoundOp, Value())
+ORIEL_UNARY_VJP(StopGradientOp, Value())
 
 #undef ORIEL_UNARY_VJP
 

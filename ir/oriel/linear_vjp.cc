@@ -1,7 +1,7 @@
 // Vector-Jacobian products of the contractions.
+#include "ir/oriel/builders.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
-#include "ir/oriel/vjp_util.h"
 
 using namespace mlir;
 

@@ -1,10 +1,10 @@
 // Sharding rules of the loss of a linear layer's result. That of logits is in training_sharding.cc.
 #include <numeric>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/rule_builder.h"
-#include "ir/oriel/vjp_util.h"
 
 namespace oriel::ir {
 

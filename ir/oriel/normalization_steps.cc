@@ -2,9 +2,9 @@
 // normalised: means of rows are scaled sums over ranks.
 #include <numeric>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
-#include "ir/oriel/vjp_util.h"
 
 namespace oriel::ir {
 

@@ -107,6 +107,28 @@ FailureOr<ValueRole> resultRole(FuncOp segment, unsigned index) {
   return readRole(segment, "result", index, segment.getResultAttrDict(index));
 }
 
+bool isParameter(mlir::BlockArgument argument) {
+  auto function = llvm::dyn_cast_or_null<FuncOp>(argument.getOwner()->getParentOp());
+  if (!function) return false;
+  auto kind = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kKindAttr);
+  return kind && kind.getValue() == stringifyValueKind(ValueKind::kParameter);
+}
+
+FailureOr<std::vector<std::string>> inputNames(FuncOp segment) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < segment.getNumArguments(); ++i) {
+    FailureOr<ValueRole> role = argumentRole(segment, i);
+    if (failed(role)) return mlir::failure();
+    if (role->kind == ValueKind::kInput) names.push_back(role->ref);
+  }
+  return names;
+}
+
+FuncOp mainOfOneBlock(mlir::ModuleOp module) {
+  auto main = module.lookupSymbol<FuncOp>("main");
+  return main && main.getBody().hasOneBlock() ? main : FuncOp();
+}
+
 llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module) {
   llvm::SmallVector<mlir::ModuleOp> programs(module.getOps<mlir::ModuleOp>());
   if (programs.empty()) programs.push_back(module);

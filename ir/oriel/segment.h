@@ -21,6 +21,7 @@
 
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,6 +38,10 @@ inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
 inline constexpr llvm::StringLiteral kRuleAttr("oriel.rule");
 // Of the module: the name of the input that has random bits of each sample, if there is one.
 inline constexpr llvm::StringLiteral kSampleBitsAttr("oriel.sample_bits");
+// Of the module: the kinds of images that the model takes features of. Each has `count`, the name
+// of the input that counts a sample's images, `per_sample`, how many there are at most, and `rows`:
+// by input, the rows of an image.
+inline constexpr llvm::StringLiteral kImagesAttr("oriel.images");
 // Of the module: ONNX names of parameters that it no longer has, for training does not need them.
 inline constexpr llvm::StringLiteral kLeftOutAttr("oriel.left_out");
 
@@ -81,6 +86,13 @@ void setResultRoles(mlir::func::FuncOp segment, llvm::ArrayRef<ValueRole> roles)
 mlir::FailureOr<ValueRole> argumentRole(mlir::func::FuncOp segment, unsigned index);
 mlir::FailureOr<ValueRole> resultRole(mlir::func::FuncOp segment, unsigned index);
 
+// Whether this is an argument of a function that stands for a parameter.
+bool isParameter(mlir::BlockArgument argument);
+// Names of the inputs among the arguments; fails as argumentRole does.
+mlir::FailureOr<std::vector<std::string>> inputNames(mlir::func::FuncOp segment);
+
+// @main, if it is there and has one block; `train` says what is wrong with one that it can't read.
+mlir::func::FuncOp mainOfOneBlock(mlir::ModuleOp module);
 // The programs of a module: its nested modules, or itself if it has none.
 llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);
 // "forward" of @forward.2.

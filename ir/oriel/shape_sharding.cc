@@ -3,11 +3,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/folding.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
-#include "ir/oriel/vjp_util.h"
 
 namespace oriel::ir {
 

@@ -1,7 +1,7 @@
 // Vector-Jacobian products of the ops that move, repeat or add up elements.
 #include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/builders.h"
 #include "ir/oriel/oriel.h"
-#include "ir/oriel/vjp_util.h"
 
 using namespace mlir;
 
@@ -119,17 +119,11 @@ LogicalResult ConcatOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
   operandCotangents.assign(getNumOperands(), Value());
   Value g = resultCotangents[0];
   if (!g) return success();
-  auto whole = tensorType(g);
-  SmallVector<int64_t> starts(whole.getRank(), 0), limits(whole.getShape());
-  SmallVector<int64_t> strides(whole.getRank(), 1);
-  int64_t dim = getDim(), end = 0;
+  int64_t dim = getDim(), start = 0;
   for (auto [i, input] : llvm::enumerate(getInputs())) {
-    starts[dim] = end;
-    end += tensorType(input).getDimSize(dim);
-    limits[dim] = end;
-    if (needed[i]) {
-      operandCotangents[i] = SliceOp::create(builder, getLoc(), g, starts, limits, strides);
-    }
+    const int64_t size = tensorType(input).getDimSize(dim);
+    if (needed[i]) operandCotangents[i] = sliceDim(builder, getLoc(), g, dim, start, size);
+    start += size;
   }
   return success();
 }

@@ -32,6 +32,11 @@ def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
     build($_builder, $_state, sym_name, onnx_name, type, /*trainable=*/false, /*module=*/"",
           /*use=*/{}, /*storage=*/{}, /*gradient=*/{}, /*state=*/{});
   }]>];
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
   let assemblyFormat = "$sym_name attr-dict";
   let hasVerifier = 1;
 }
@@ -49,7 +54,8 @@ def CrossEntropyOp : Oriel_Op<"cross_entropy",
 
     Example: `%sum, %count, %lse = oriel.cross_entropy %logits, %labels :
     (tensor<2x64x128xf32>, tensor<2x64xi64>) -> (tensor<f32>, tensor<f32>,
-    tensor<2x64xf32>)`. Made by `train`; removed by `lower`.
+    tensor<2x64xf32>)`. Made by `train`, and by the importer where the model has it; removed by
+    `lower`.
   }];
   let results = (outs Oriel_FloatTensor:$loss_sum, Oriel_FloatTensor:$token_count,
                       Oriel_FloatTensor:$logsumexp);

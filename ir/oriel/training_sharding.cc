@@ -1,9 +1,9 @@
 // Sharding rules of the loss and of the image merge. Optimizer steps are pointwise.
+#include "ir/oriel/builders.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
-#include "ir/oriel/vjp_util.h"
 
 namespace oriel::ir {
 

@@ -195,7 +195,7 @@ constexpr Form kForms[] = {
      "a list of types of tensors with two dimensions or more"},
     {"oriel.first_rank", [](Operation*, Attribute a) { return isCount(a); },
      "a 64-bit number from 0 on"},
-    {"oriel.images", [](Operation*, Attribute a) { return areImages(a); },
+    {kImagesAttr, [](Operation*, Attribute a) { return areImages(a); },
      "a list, of each kind `count`, the name of an input, `per_sample`, and the number of `rows` "
      "of each input"},
     {"oriel.positions", arePositions, "a dimension for each result, or -1"},

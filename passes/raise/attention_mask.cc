@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 

@@ -55,7 +55,9 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
     ofText_ = argumentsBehind(others);
     for (size_t i = 0; i < kinds.size(); ++i) {
       kinds[i].number = i;
-      kinds[i].count = countName(inputs[i]);
+      FailureOr<std::string> count = countName(inputs[i]);
+      if (failed(count)) return failure();
+      kinds[i].count = *count;
       if (kinds[i].merges.empty()) {
         warnOfNoMerge(inputs[i]);
       } else if (failed(addCount(kinds[i], samples))) {
@@ -63,7 +65,7 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
       }
     }
     if (images_.empty()) return success();
-    getOperation()->setAttr("oriel.images", mlir::ArrayAttr::get(&getContext(), images_));
+    getOperation()->setAttr(ir::kImagesAttr, mlir::ArrayAttr::get(&getContext(), images_));
     return success();
   }
 
@@ -80,11 +82,11 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
   }
 
   // Of no other input of the model.
-  std::string countName(llvm::StringRef input) {
+  FailureOr<std::string> countName(llvm::StringRef input) {
+    FailureOr<std::vector<std::string>> taken = ir::inputNames(main_);
+    if (failed(taken)) return failure();
     std::string name = input == kAnyInput ? "image_count" : (input + "_count").str();
-    for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
-      if (ir::argumentRole(main_, i)->ref == name) return countName(name);
-    }
+    while (llvm::is_contained(*taken, name)) name += "_count";
     return name;
   }
 

@@ -40,16 +40,12 @@ mlir::LogicalResult checkImages(mlir::func::FuncOp function, llvm::ArrayRef<std:
   if (inputs.empty() || (inputs.size() == 1 && inputs.front() == kAnyInput)) {
     return mlir::success();
   }
-  std::vector<std::string> known;
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(function, i);
-    if (failed(role)) return failure();
-    if (role->kind == ir::ValueKind::kInput) known.push_back(role->ref);
-  }
+  mlir::FailureOr<std::vector<std::string>> known = ir::inputNames(function);
+  if (failed(known)) return failure();
   for (const std::string& input : inputs) {
-    if (llvm::is_contained(known, input)) continue;
+    if (llvm::is_contained(*known, input)) continue;
     return function.emitError("the recipe's `images` names the input '")
-           << input << "', which the model doesn't have" << suggestion(input, known);
+           << input << "', which the model doesn't have" << suggestion(input, *known);
   }
   return mlir::success();
 }

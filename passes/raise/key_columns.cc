@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ir/interfaces/interfaces.h"
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 
 namespace oriel {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "ir/oriel/segment.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -182,17 +183,6 @@ std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
   return op.getStarts()[dim];
 }
 
-Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
-                   int64_t start, int64_t size, bool folds) {
-  llvm::SmallVector<int64_t> limits(shapeOf(value));
-  if (limits[dim] == size) return value;
-  llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
-  starts[dim] = start;
-  limits[dim] = start + size;
-  if (!folds) return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
-  return builder.createOrFold<ir::SliceOp>(loc, value, starts, limits, strides);
-}
-
 bool mayHide(Value added) {
   constexpr size_t kMaxValues = 256;
   llvm::SmallVector<Value> open = {added};
@@ -231,11 +221,7 @@ bool dependsOnParameter(Value value) {
       llvm::append_range(open, producer->getOperands());
       continue;
     }
-    auto argument = llvm::cast<mlir::BlockArgument>(next);
-    auto function = llvm::dyn_cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
-    if (!function) continue;
-    auto kind = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(), "oriel.kind");
-    if (kind && kind == "parameter") return true;
+    if (ir::isParameter(llvm::cast<mlir::BlockArgument>(next))) return true;
   }
   return false;
 }

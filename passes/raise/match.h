@@ -69,10 +69,6 @@ std::optional<int64_t> knownRow(ir::GatherOp op);
 
 // Where the slice begins, if it takes one stretch of this dimension and all of the others.
 std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim);
-// That stretch of a value; the value itself if it is all of it. Not folded it is an op of its own
-// else.
-mlir::Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value,
-                         int64_t dim, int64_t start, int64_t size, bool folds = true);
 
 // (x, d) where the value reduces x over its dimension d alone, which it keeps with size 1: by
 // itself, or by a reshape.

@@ -344,6 +344,25 @@ def RaiseExperts : Oriel_RaisePass<"oriel-raise-experts"> {
   }];
 }
 
+def RaiseLoss : Oriel_RaisePass<"oriel-raise-loss"> {
+  let summary = "Cross entropies that a model computes, of samples and positions";
+  let description = [{
+    A model that computes its loss makes rows of its logits, and often leaves the last position out.
+    The sum is that of the logits as they were, with labels that are ignored where nothing was
+    summed: samples and positions are apart, ranks divide them, and no logits are copied. Where less
+    than three of four rows are left, the slice stays.
+
+    ```mlir
+    %l = oriel.slice %logits[:, 0:15]        // of 16 positions
+    %r = oriel.reshape %l                    // [b * 15, v]
+    %sum, %count, %lse = oriel.cross_entropy %r, %labels
+    // →
+    %p = oriel.pad %labels_of_15 {high = array<i64: 0, 1>, value = -1.0e2}
+    %sum, %count, %lse = oriel.cross_entropy %logits, %p
+    ```
+  }];
+}
+
 def RaiseMerge : Oriel_RaisePass<"oriel-raise-merge"> {
   let summary = "The merge of image features, sample by sample";
   let description = [{

@@ -1,3 +1,4 @@
+#include "ir/oriel/builders.h"
 #include "ir/oriel/matmul_dims.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -231,7 +232,8 @@ struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
   LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
     std::optional<int64_t> row = knownRow(op);
     if (!row) return rewriter.notifyMatchFailure(op, "not of one row that is known, and there");
-    Value slice = sliceStretch(rewriter, op.getLoc(), op.getInput(), op.getDim(), *row, 1);
+    Value slice =
+        ir::sliceDim(rewriter, op.getLoc(), op.getInput(), op.getDim(), *row, 1, /*folds=*/true);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }

@@ -1,4 +1,4 @@
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 

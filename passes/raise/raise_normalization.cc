@@ -2,7 +2,7 @@
 #include <limits>
 #include <tuple>
 
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 

@@ -1,5 +1,5 @@
+#include "ir/oriel/builders.h"
 #include "ir/oriel/inference.h"
-#include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 #include "passes/raise/series.h"
@@ -299,7 +299,7 @@ class Scan {
   }
 
   Value pieceOf(Value all, int64_t at, Value like) {
-    Value piece = sliceStretch(rewriter_, loc_, all, chunkDim(), at, 1);
+    Value piece = ir::sliceDim(rewriter_, loc_, all, chunkDim(), at, 1, /*folds=*/true);
     return hasChunkDim_ ? piece : Value(create<ir::ReshapeOp>(like.getType(), piece));
   }
 

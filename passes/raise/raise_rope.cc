@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -346,11 +346,8 @@ std::optional<RotatedColumns> matchRotatedColumns(Value difference, Value sum, P
 }
 
 Value createRope(PatternRewriter& rewriter, mlir::Location loc, const RotatedColumns& rotated) {
-  const int64_t rank = rankOf(rotated.x);
-  Shape starts(rank), limits(shapeOf(rotated.x)), strides(rank, 1);
-  starts.back() = rotated.start;
-  limits.back() = rotated.start + rotated.count;
-  Value part = ir::SliceOp::create(rewriter, loc, rotated.x, starts, limits, strides);
+  Value part =
+      ir::sliceDim(rewriter, loc, rotated.x, rankOf(rotated.x) - 1, rotated.start, rotated.count);
   return createRope(rewriter, loc, part, rotated.cos, rotated.sin, rotated.pairing);
 }
 

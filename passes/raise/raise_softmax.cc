@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 #include "passes/raise/visible_keys.h"

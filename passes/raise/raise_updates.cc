@@ -1,3 +1,4 @@
+#include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -89,8 +90,8 @@ struct ConcatOfPieces : mlir::OpRewritePattern<ir::ConcatOp> {
     }
     llvm::SmallVector<Value> inputs;
     for (const Piece& piece : pieces) {
-      inputs.push_back(
-          sliceStretch(rewriter, op.getLoc(), piece.value, dim, piece.start, piece.size));
+      inputs.push_back(ir::sliceDim(rewriter, op.getLoc(), piece.value, dim, piece.start,
+                                    piece.size, /*folds=*/true));
     }
     if (inputs.empty()) return rewriter.notifyMatchFailure(op, "it has no elements");
     if (inputs.size() == 1) {

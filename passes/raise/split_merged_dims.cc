@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/matmul_dims.h"
-#include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "passes/raise/merged_dims.h"
@@ -79,11 +79,14 @@ bool splitsByRule(mlir::Operation* op) {
                    ir::TransposeOp>(op);
 }
 
-// Layers keep their columns. Those of more dimensions than a matrix, whose rows samples and
-// positions are merged to for products, can't be split at all: positions that are apart behind the
-// last block of a tower would be so in that block alone, which is to be as the others are.
+// Layers keep their columns, experts a row's choices. Those of more dimensions than a matrix, whose
+// rows samples and positions are merged to for products, can't be split at all: positions that are
+// apart behind the last block of a tower would be so in that block alone, which is to be as the
+// others are.
 bool isLayerOfOther(mlir::Operation* op, const Parts& parts) {
   if (!llvm::isa<ir::LinearOp, ir::ExpertLinearOp>(op)) return false;
+  // Choices that come apart would do so in the input, too, which may have none.
+  if (llvm::isa<ir::ExpertLinearOp>(op) && parts[parts.size() - 2].size() > 1) return true;
   return parts.back().size() > 1 || (llvm::isa<ir::LinearOp>(op) && parts.size() != 2);
 }
 

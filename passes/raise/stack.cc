@@ -1,5 +1,6 @@
 #include "passes/raise/stack.h"
 
+#include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
 
 namespace oriel {
@@ -34,7 +35,7 @@ Value StackBuilder::repeat(Value value, int64_t count, StackingPlace place) {
 
 Value StackBuilder::stretchOf(Value value, int64_t dim, int64_t start, int64_t size) {
   // Not folded: what is made may have to be taken back.
-  Value stretch = sliceStretch(rewriter_, value.getLoc(), value, dim, start, size, /*folds=*/false);
+  Value stretch = ir::sliceDim(rewriter_, value.getLoc(), value, dim, start, size);
   return stretch == value ? value : track(stretch);
 }
 

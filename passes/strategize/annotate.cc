@@ -29,10 +29,6 @@ using mlir::LogicalResult;
 using mlir::RankedTensorType;
 using mlir::success;
 
-RankedTensorType typeOf(ir::ParameterOp parameter) {
-  return llvm::cast<RankedTensorType>(parameter.getType());
-}
-
 // Files have one optimizer state of a weight, so its parts are all trained, or none.
 LogicalResult checkParts(mlir::ModuleOp program) {
   llvm::StringMap<bool> trained;  // by ONNX name
@@ -188,7 +184,7 @@ class Annotator {
 
   // Every cut divides: forced ones, and those of blocks, have been checked.
   void annotate(ir::ParameterOp parameter, const AxisSizes& sizes) {
-    Sharding use = Sharding::replicated(typeOf(parameter).getRank());
+    Sharding use = Sharding::replicated(parameter.getTensorType().getRank());
     if (const TensorCuts::Cut* cut = cuts_.of(parameter)) {
       use.dims[cut->dim] = axesOf(cut->range, parameter.getModule(), sizes);
     }
@@ -206,7 +202,7 @@ class Annotator {
 
   // The use sharding, cut further over the axes that ZeRO shards.
   Sharding storageOf(ir::ParameterOp parameter, const Sharding& use, const AxisSizes& sizes) const {
-    return cutFurther(use, typeOf(parameter).getShape(),
+    return cutFurther(use, parameter.getTensorType().getShape(),
                       sizes.findAll(grid_.zeroAxes(parameter.getModule())), sizes);
   }
 
@@ -295,7 +291,8 @@ mlir::FailureOr<Strategy> strategyOf(mlir::ModuleOp program, int64_t grid, Strat
   return strategy;
 }
 
-// Positions must divide over the context-parallel ranks of every mesh that has some.
+// Positions must divide over the context-parallel ranks of every mesh that has some: of several
+// losses, as those of tokens further ahead, those of one.
 LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
                              const std::set<int64_t>& contextSizes) {
   if (positions.losses.empty()) {
@@ -304,15 +301,16 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
            << "some, as logits of [samples, positions, classes], nor does the model look up rows "
            << "for an input of [samples, positions] integers: leave cp out";
   }
-  for (auto [value, dim] : positions.losses) {
-    const int64_t size = ir::tensorType(value).getDimSize(dim);
-    for (int64_t ranks : contextSizes) {
-      if (size % ranks == 0) continue;
-      return mlir::emitError(value.getLoc(), "cp = ")
-             << ranks << " does not divide the " << size << " positions of the loss (dimension "
-             << dim << " of " << value.getType()
-             << "): choose another cp, or another length of the sequence";
-    }
+  for (int64_t ranks : contextSizes) {
+    auto isDivided = [&](const auto& loss) {
+      return ir::tensorType(loss.first).getDimSize(loss.second) % ranks == 0;
+    };
+    if (llvm::any_of(positions.losses, isDivided)) continue;
+    auto [value, dim] = positions.losses.front();
+    return mlir::emitError(value.getLoc(), "cp = ")
+           << ranks << " does not divide the " << ir::tensorType(value).getDimSize(dim)
+           << " positions of the loss (dimension " << dim << " of " << value.getType()
+           << "): choose another cp, or another length of the sequence";
   }
   return success();
 }

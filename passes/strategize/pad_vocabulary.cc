@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/builders.h"
 #include "ir/oriel/segment.h"
-#include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/strategize/padding.h"
@@ -31,14 +31,6 @@ RankedTensorType withDim(RankedTensorType type, int64_t dim, int64_t size) {
   return type.clone(shape);
 }
 
-// The first `size` elements along a dimension.
-Value firstAlong(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
-                 int64_t size) {
-  llvm::SmallVector<int64_t> starts(ir::rankOf(value), 0), strides(starts.size(), 1);
-  llvm::SmallVector<int64_t> limits(withDim(ir::tensorType(value), dim, size).getShape());
-  return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
-}
-
 class VocabularyPadder {
  public:
   VocabularyPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
@@ -46,11 +38,11 @@ class VocabularyPadder {
 
   void run() {
     findTables();
-    findLogits();
+    findLayers();
     if (padded_.empty()) return;
     for (auto& [argument, padding] : padded_) pad(argument, padding);
     for (ir::GatherOp gather : gathers_) checkIndices(gather);
-    if (logits_) padLogits();
+    for (OutputLayer& layer : layers_) padLogits(layer);
     main_.setFunctionType(mlir::FunctionType::get(main_.getContext(),
                                                   main_.getBody().front().getArgumentTypes(),
                                                   main_.getFunctionType().getResults()));
@@ -61,6 +53,12 @@ class VocabularyPadder {
     int64_t dim;
     int64_t size;    // in files
     int64_t padded;  // over the ranks
+  };
+
+  // A linear layer whose columns are classes, and what is behind it and keeps them apart, in order.
+  struct OutputLayer {
+    ir::LinearOp linear;
+    llvm::SmallVector<Operation*> behind;
   };
 
   mlir::Block& block() { return main_.getBody().front(); }
@@ -118,24 +116,30 @@ class VocabularyPadder {
     return found;
   }
 
-  // The output of the loss is a linear layer's but for ops that keep the classes apart: reshapes,
-  // slices of positions, a scale, soft caps.
-  void findLogits() {
-    Value value;
+  // Of the output of the loss, and of each cross entropy that the model computes.
+  void findLayers() {
     for (unsigned i = 0; i < main_.getNumResults(); ++i) {
       mlir::FailureOr<ir::ValueRole> role = ir::resultRole(main_, i);
-      if (succeeded(role) && role->ref == output_) value = block().getTerminator()->getOperand(i);
+      if (succeeded(role) && role->ref == output_) {
+        findLayer(block().getTerminator()->getOperand(i));
+      }
     }
-    if (!value) return;
+    for (auto loss : main_.getOps<ir::CrossEntropyOp>()) findLayer(loss.getLogits());
+  }
+
+  // The logits are a linear layer's but for ops that keep the classes apart: reshapes, slices of
+  // positions, a scale, soft caps.
+  void findLayer(Value value) {
+    llvm::SmallVector<Operation*> behind;
     for (Operation* op = value.getDefiningOp(); op && !llvm::isa<ir::LinearOp>(op);
          op = value.getDefiningOp()) {
       OpOperand* operand = classesOf(op);
       if (!operand) return;
-      behind_.insert(behind_.begin(), op);
+      behind.insert(behind.begin(), op);
       value = operand->get();
     }
     auto linear = value.getDefiningOp<ir::LinearOp>();
-    if (!linear) return;
+    if (!linear || isLayer(linear)) return;
     std::optional<Padding> weight =
         paddingOf(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1);
     if (!weight) return;
@@ -145,11 +149,15 @@ class VocabularyPadder {
       padded_.insert({bias, *padding});
     }
     padded_.insert({linear.getWeight(), *weight});
-    logits_ = linear;
+    layers_.push_back({linear, std::move(behind)});
+  }
+
+  bool isLayer(Operation* op) const {
+    return llvm::any_of(layers_, [&](const OutputLayer& layer) { return layer.linear == op; });
   }
 
   bool usesPadding(OpOperand& use) {
-    if (use.getOwner() == logits_) return use.getOperandNumber() > 0;
+    if (isLayer(use.getOwner())) return use.getOperandNumber() > 0;
     return use.getOperandNumber() == 0 && llvm::is_contained(gathers_, use.getOwner());
   }
 
@@ -162,7 +170,8 @@ class VocabularyPadder {
     argument.setType(parameter.getType());
     if (llvm::all_of(argument.getUses(), [&](OpOperand& use) { return usesPadding(use); })) return;
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block());
-    Value kept = firstAlong(builder, parameter.getLoc(), argument, padding.dim, padding.size);
+    Value kept =
+        ir::sliceDim(builder, parameter.getLoc(), argument, padding.dim, /*start=*/0, padding.size);
     argument.replaceUsesWithIf(kept, [&](OpOperand& use) {
       return use.getOwner() != kept.getDefiningOp() && !usesPadding(use);
     });
@@ -194,15 +203,15 @@ class VocabularyPadder {
     return ir::SelectOp::create(builder, loc, beyond, minusInfinity, values);
   }
 
-  Value wideBias(mlir::OpBuilder& builder, const Padding& padding) {
-    Value bias = logits_.getBias();
+  static Value wideBias(mlir::OpBuilder& builder, ir::LinearOp linear, const Padding& padding) {
+    Value bias = linear.getBias();
     if (!bias) {
-      auto row = ir::tensorType(logits_.getWeight()).clone(llvm::ArrayRef<int64_t>{padding.padded});
+      auto row = ir::tensorType(linear.getWeight()).clone(llvm::ArrayRef<int64_t>{padding.padded});
       bias = ir::ConstantOp::create(
-          builder, logits_.getLoc(),
+          builder, linear.getLoc(),
           mlir::DenseElementsAttr::get(row, builder.getZeroAttr(row.getElementType())));
     }
-    return cutOff(builder, logits_.getLoc(), bias, padding.size);
+    return cutOff(builder, linear.getLoc(), bias, padding.size);
   }
 
   // The same op on more classes.
@@ -224,17 +233,18 @@ class VocabularyPadder {
     return copy->getResult(0);
   }
 
-  void padLogits() {
-    Padding padding = padded_.find(logits_.getWeight())->second;
-    mlir::OpBuilder builder(logits_);
+  void padLogits(OutputLayer& layer) {
+    ir::LinearOp linear = layer.linear;
+    Padding padding = padded_.find(linear.getWeight())->second;
+    mlir::OpBuilder builder(linear);
     // A bias costs nothing; what else stands between might make something else of -inf.
     const bool areReshapes =
-        llvm::all_of(behind_, [](Operation* op) { return llvm::isa<ir::ReshapeOp>(op); });
-    Value bias = areReshapes ? wideBias(builder, padding) : logits_.getBias();
-    Value wide = ir::LinearOp::create(builder, logits_.getLoc(), logits_.getInput(),
-                                      logits_.getWeight(), bias, logits_.getTransposeWeight());
-    llvm::SmallVector<std::pair<Operation*, Value>> wides = {{logits_, wide}};
-    for (Operation* op : behind_) {
+        llvm::all_of(layer.behind, [](Operation* op) { return llvm::isa<ir::ReshapeOp>(op); });
+    Value bias = areReshapes ? wideBias(builder, linear, padding) : linear.getBias();
+    Value wide = ir::LinearOp::create(builder, linear.getLoc(), linear.getInput(),
+                                      linear.getWeight(), bias, linear.getTransposeWeight());
+    llvm::SmallVector<std::pair<Operation*, Value>> wides = {{linear, wide}};
+    for (Operation* op : layer.behind) {
       builder.setInsertionPoint(op);
       wides.emplace_back(op, widened(builder, op, wides.back().second));
     }
@@ -248,7 +258,7 @@ class VocabularyPadder {
       if (!old->use_empty()) {
         const int64_t last = ir::rankOf(value) - 1;
         old->getResult(0).replaceAllUsesWith(
-            firstAlong(builder, old->getLoc(), value, last, padding.size));
+            ir::sliceDim(builder, old->getLoc(), value, last, /*start=*/0, padding.size));
       }
       old->erase();
     }
@@ -260,8 +270,7 @@ class VocabularyPadder {
   SegmentValues values_;
   llvm::MapVector<Value, Padding> padded_;
   llvm::SmallVector<ir::GatherOp> gathers_;
-  ir::LinearOp logits_;
-  llvm::SmallVector<Operation*> behind_;  // logits_, in their order
+  std::vector<OutputLayer> layers_;
   llvm::DenseMap<std::pair<Value, int64_t>, Value> checked_;
 };
 
@@ -274,9 +283,8 @@ struct PadVocabulary : impl::PadVocabularyBase<PadVocabulary> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    // `train` says what is wrong with one that it can't read.
-    if (!main || !main.getBody().hasOneBlock()) return;
+    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
+    if (!main) return;
     VocabularyPadder(main, *given, output).run();
   }
 

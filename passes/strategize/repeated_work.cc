@@ -153,7 +153,10 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
                                 ranksWithParameter(grid, &op, "fsdp", values);
       auto [found, isNew] = byDataRanks.try_emplace(dataRanks);
       if (isNew) found->second = positionsBehind(forward, positions, dataRanks);
-      const int64_t count = found->second.lookup(op.getResult(0)).count;
+      // A loss with its layer sums the positions of what that takes.
+      const bool isSum = ir::rankOf(op.getResult(0)) == 0;
+      const mlir::Value of = isSum ? op.getOperand(0) : op.getResult(0);
+      const int64_t count = found->second.lookup(of).count;
       whole.add(&op, ranks, count > 0 && count % ranks == 0);
       odd.add(&op, ranks, count % ranks == 0);
       if (odd.largest() == &op) oddPositions = count;

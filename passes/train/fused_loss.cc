@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
-#include "ir/oriel/vjp_util.h"
 
 namespace oriel {
 
@@ -69,12 +69,8 @@ class Pieces {
   }
 
   Value operator[](int64_t index) {
-    llvm::ArrayRef<int64_t> shape = ir::shapeOf(cut_);
-    llvm::SmallVector<int64_t> starts(shape.size(), 0), limits(shape), strides(shape.size(), 1);
-    starts[dim_ + 1] = index;
-    limits[dim_ + 1] = index + 1;
-    Value piece = ir::SliceOp::create(builder_, loc_, cut_, starts, limits, strides);
-    return ir::reshapeTo(builder_, loc_, piece, of_);
+    return ir::reshapeTo(builder_, loc_, ir::sliceDim(builder_, loc_, cut_, dim_ + 1, index, 1),
+                         of_);
   }
 
  private:

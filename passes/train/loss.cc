@@ -1,7 +1,7 @@
 #include "passes/train/loss.h"
 
 #include "ir/interfaces/tensor_type.h"
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -14,19 +14,13 @@ namespace {
 Value shiftLast(OpBuilder& builder, Location loc, Value value, bool left, int64_t fill) {
   RankedTensorType type = ir::tensorType(value);
   int64_t last = type.getRank() - 1, size = type.getDimSize(last);
-  SmallVector<int64_t> starts(type.getRank(), 0), strides(type.getRank(), 1);
-  SmallVector<int64_t> limits(type.getShape()), columnShape(type.getShape());
-  if (left) {
-    starts[last] = 1;
-  } else {
-    limits[last] = size - 1;
-  }
+  SmallVector<int64_t> columnShape(type.getShape());
   columnShape[last] = 1;
   auto columnType = RankedTensorType::get(columnShape, type.getElementType());
   Value column = ir::ConstantOp::create(
       builder, loc,
       DenseElementsAttr::get(columnType, builder.getIntegerAttr(type.getElementType(), fill)));
-  Value kept = ir::SliceOp::create(builder, loc, value, starts, limits, strides);
+  Value kept = ir::sliceDim(builder, loc, value, last, left ? 1 : 0, size - 1);
   SmallVector<Value> parts =
       left ? SmallVector<Value>{kept, column} : SmallVector<Value>{column, kept};
   return ir::ConcatOp::create(builder, loc, parts, last);
@@ -43,9 +37,12 @@ Value checkLabels(OpBuilder& builder, Location loc, Value labels, int64_t classe
         builder, loc, DenseElementsAttr::get(type.clone(ArrayRef<int64_t>{}), attribute));
   };
   Value zero = scalar(0);
-  Value ignored = ir::EqualOp::create(builder, loc, labels, scalar(ignoreIndex));
-  Value isClass = ir::AndOp::create(builder, loc, ir::NotOp::create(builder, loc, ignored),
-                                    ir::GreaterEqualOp::create(builder, loc, labels, zero));
+  Value isClass = ir::GreaterEqualOp::create(builder, loc, labels, zero);
+  // One that the labels' type can't hold is none of them.
+  if (type.getElementType().isInteger(64) || ignoreIndex == static_cast<int32_t>(ignoreIndex)) {
+    Value ignored = ir::EqualOp::create(builder, loc, labels, scalar(ignoreIndex));
+    isClass = ir::AndOp::create(builder, loc, ir::NotOp::create(builder, loc, ignored), isClass);
+  }
   Value index = ir::SelectOp::create(builder, loc, isClass, labels, zero);
   Value range = ir::IotaOp::create(builder, loc, type.clone(ArrayRef<int64_t>{classes}), 0);
   Value known = ir::GatherOp::create(builder, loc, range, index, 0, /*first=*/Value());
@@ -138,18 +135,28 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
 LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe& recipe, Value logits,
                              Value labels) {
   const Recipe::Loss& loss = recipe.loss;
-  if (recipe.precision.isNarrow("cross_entropy").value_or(true)) logits = withoutWidening(logits);
   if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
   auto rows = RankedTensorType::get(ir::shapeOf(logits).drop_back(), ir::elementOf(labels));
   labels = ir::reshapeTo(builder, loc, labels, rows);
-  if (Value wide = findWideLogits(logits)) {
-    // Where the lookup fails, this says of what.
-    Location ofLabels = NameLoc::get(builder.getStringAttr("loss, label of '" + loss.labels + "'"));
-    labels = checkLabels(builder, ofLabels, labels, ir::shapeOf(logits).back(), loss.ignoreIndex);
-    logits = wide;
-  }
   auto op = ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
+  // Where the lookup of a label fails, this says of what.
+  Location ofLabels = NameLoc::get(builder.getStringAttr("loss, label of '" + loss.labels + "'"));
+  readLogitsAsMade(op, recipe.precision, ofLabels);
   return {op.getLossSum(), op.getTokenCount()};
+}
+
+void readLogitsAsMade(ir::CrossEntropyOp loss, const Recipe::Precision& precision,
+                      Location ofLabels) {
+  if (precision.isNarrow("cross_entropy").value_or(true)) {
+    loss.getLogitsMutable().assign(withoutWidening(loss.getLogits()));
+  }
+  Value wide = findWideLogits(loss.getLogits());
+  if (!wide) return;
+  OpBuilder builder(loss);
+  loss.getLabelsMutable().assign(checkLabels(builder, ofLabels, loss.getLabels(),
+                                             ir::shapeOf(loss.getLogits()).back(),
+                                             loss.getIgnoreIndex()));
+  loss.getLogitsMutable().assign(wide);
 }
 
 LogicalResult checkSummand(Location loc, const Recipe::Loss& loss, RankedTensorType output) {

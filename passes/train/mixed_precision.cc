@@ -354,9 +354,8 @@ struct MixedPrecision : impl::MixedPrecisionBase<MixedPrecision> {
     if (!given->precision.mixed) return;
     PrecisionRules rules(given->precision);
     if (failed(rules.check(module))) return signalPassFailure();
-    auto main = module.lookupSymbol<func::FuncOp>("main");
-    // `train` says what is wrong with one that it can't read.
-    if (!main || !main.getBody().hasOneBlock()) return;
+    func::FuncOp main = ir::mainOfOneBlock(module);
+    if (!main) return;
     if (failed(Narrowing(module, main, rules).run())) signalPassFailure();
   }
 

@@ -1,5 +1,6 @@
 #include "passes/train/parameters.h"
 
+#include "passes/config/glob.h"
 #include "passes/config/suggest.h"
 #include "passes/train/autodiff.h"
 
@@ -80,7 +81,7 @@ FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const R
         hasCotangent(parameter.getType()) && recipe.isTrainable(parameter.getOnnxName().str());
     parameter.setTrainable(selected);
     if (!selected) continue;
-    Type element = cast<RankedTensorType>(parameter.getType()).getElementType();
+    Type element = parameter.getTensorType().getElementType();
     const bool mixed = recipe.precision.mixed;
     if (!element.isF32() && !(mixed && element.isBF16())) {
       return parameter.emitError("the parameter '")

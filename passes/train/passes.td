@@ -50,7 +50,7 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
     left out, with a warning. `@main` is erased.
 
     With `fuse-loss`, a cross entropy of what a linear layer makes and nothing else in `@forward`
-    reads is one op with that layer, `linear_cross_entropy`: the logits, which are large where the
+    reads, or each that the model itself computes, is one op with that layer, `linear_cross_entropy`: the logits, which are large where the
     vocabulary is, are computed for some rows at a time, in the backward once more. `@eval` then
     makes layer, loss and predictions of some positions after the other, and gives no logits.
 

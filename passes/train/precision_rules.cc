@@ -1,5 +1,6 @@
 #include "passes/train/precision_rules.h"
 
+#include "passes/config/glob.h"
 #include "passes/config/suggest.h"
 
 namespace oriel {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "passes/config/glob.h"
 #include "passes/config/suggest.h"
 #include "passes/config/yaml_reader.h"
 #include "passes/train/recipe_init.h"
@@ -266,27 +267,6 @@ class RecipeReader {
 };
 
 }  // namespace
-
-bool matchesGlob(const std::string& pattern, const std::string& text) {
-  // Greedy with one backtrack point: only the last * ever needs to take more.
-  size_t p = 0, t = 0, star = std::string::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 bool Recipe::isTrainable(const std::string& parameter) const {
   return matchesAny(trainable, parameter) && !matchesAny(frozen, parameter);

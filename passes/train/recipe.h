@@ -12,9 +12,6 @@
 
 namespace oriel {
 
-// Shell-like pattern over the whole of `text`: * any characters, ? one.
-bool matchesGlob(const std::string& pattern, const std::string& text);
-
 struct Recipe {
   // Symbolic dimensions of the model, bound to sizes ("micro_batch" resolved).
   std::map<std::string, int64_t> bind;

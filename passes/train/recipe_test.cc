@@ -491,17 +491,5 @@ TEST(Recipe, ReadsAFileAndNamesOneThatIsMissing) {
   EXPECT_THAT(std::string(recipe.status().message()), HasSubstr(path));
 }
 
-TEST(Glob, MatchesTheWholeText) {
-  EXPECT_TRUE(matchesGlob("*", ""));
-  EXPECT_TRUE(matchesGlob("a*c", "abbbc"));
-  EXPECT_TRUE(matchesGlob("*.bias", "layers.0.bias"));
-  EXPECT_TRUE(matchesGlob("a?c", "abc"));
-  EXPECT_TRUE(matchesGlob("*ab*ab", "xabyabzab"));
-  EXPECT_FALSE(matchesGlob("a?c", "ac"));
-  EXPECT_FALSE(matchesGlob("abc", "abcd"));
-  EXPECT_FALSE(matchesGlob("*.bias", "layers.bias.0"));
-  EXPECT_FALSE(matchesGlob("", "a"));
-}
-
 }  // namespace
 }  // namespace oriel

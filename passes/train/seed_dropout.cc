@@ -1,5 +1,5 @@
-#include <set>
 #include <string>
+#include <vector>
 
 #include "ir/oriel/inference.h"
 #include "ir/oriel/segment.h"
@@ -20,7 +20,12 @@ struct SeedDropout : impl::SeedDropoutBase<SeedDropout> {
   using SeedDropoutBase::SeedDropoutBase;
 
   void runOnOperation() override {
-    auto main = getOperation().lookupSymbol<mlir::func::FuncOp>("main");
+    if (samples < 1) {
+      getOperation().emitError("a microbatch of ")
+          << samples.getValue() << " samples: needs at least one";
+      return signalPassFailure();
+    }
+    mlir::func::FuncOp main = ir::mainOfOneBlock(getOperation());
     if (!main) return;
     llvm::SmallVector<ir::DropoutOp> dropouts;
     main.walk([&](ir::DropoutOp op) {
@@ -47,14 +52,10 @@ struct SeedDropout : impl::SeedDropoutBase<SeedDropout> {
 
  private:
   FailureOr<Value> addInput(mlir::func::FuncOp main) {
-    std::set<std::string> taken;
-    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-      FailureOr<ir::ValueRole> role = ir::argumentRole(main, i);
-      if (failed(role)) return mlir::failure();
-      if (role->kind == ir::ValueKind::kInput) taken.insert(role->ref);
-    }
+    FailureOr<std::vector<std::string>> taken = ir::inputNames(main);
+    if (failed(taken)) return mlir::failure();
     std::string name = "sample_bits";
-    while (taken.count(name) > 0) name += "_";
+    while (llvm::is_contained(*taken, name)) name += "_";
     mlir::Builder builder(&getContext());
     auto type = mlir::RankedTensorType::get({samples}, builder.getI64Type());
     const unsigned index = main.getNumArguments();

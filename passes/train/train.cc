@@ -23,9 +23,8 @@ struct Train : impl::TrainBase<Train> {
     mlir::ModuleOp module = getOperation();
     if (failed(readRecipeOption(module, recipe, given))) return signalPassFailure();
     // Without @main, or of several blocks, there is an error below.
-    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    const bool isRead = main && main.getBody().hasOneBlock();
-    if (isRead && failed(ir::SegmentRoles::read(main))) return signalPassFailure();
+    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
+    if (main && failed(ir::SegmentRoles::read(main))) return signalPassFailure();
     if (failed(buildTrainingProgram(module, *given, fuseLoss, positionRanks)) ||
         failed(ir::checkShardingRules(module))) {
       signalPassFailure();

@@ -41,6 +41,8 @@ class TrainingProgram {
     if (failed(trainable)) return failure();
     trainable_ = std::move(*trainable);
     reduceMainToOutput();
+    rewriteLosses();
+    numberOps();
     leaveOutUnused();
     rankReferences();
     if (failed(buildForwardAndBackward())) return failure();
@@ -69,7 +71,11 @@ class TrainingProgram {
   Model buildModel(SegmentBuilder& segment);
   static void eraseUnused(Value output);
   LogicalResult buildForwardAndBackward();
+  void rewriteLosses();
+  void fuseLossesOfMain();
+  void numberOps();
   void fuseLossOf(Model& model);
+  static void warnOfLogits(Location loc);
   FailureOr<SmallVector<Value>> buildGradients(SegmentBuilder& forward, SegmentBuilder& backward,
                                                Value lossSum);
   SmallVector<Value> accumulate(ArrayRef<Value> gradients, SegmentBuilder& forward,
@@ -179,8 +185,20 @@ void TrainingProgram::reduceMainToOutput() {
   Block& block = main_.getBody().front();
   block.getTerminator()->setOperands(output_);
   eraseDeadOps(block);
+}
+
+// Cross entropies that the model computes are as one of the recipe's.
+void TrainingProgram::rewriteLosses() {
+  for (auto loss : main_.getOps<ir::CrossEntropyOp>()) {
+    readLogitsAsMade(loss, recipe_.precision, loss.getLoc());
+  }
+  eraseDeadOps(main_.getBody().front());
+  if (fusesLoss_ && isSum()) fuseLossesOfMain();
+}
+
+void TrainingProgram::numberOps() {
   int64_t origin = 0;
-  for (Operation& op : block) setOrigin(&op, origin++);
+  for (Operation& op : main_.getBody().front()) setOrigin(&op, origin++);
 }
 
 // Parameters that only other outputs use: no rank needs them, and the model keeps what it has.
@@ -274,7 +292,7 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
   if (model.output != model.loss.sum) eraseUnused(model.output);
-  if (fusesLoss_) fuseLossOf(model);
+  if (fusesLoss_ && !isSum()) fuseLossOf(model);
 
   SegmentBuilder backward(module_, "backward", main_.getLoc());
   FailureOr<SmallVector<Value>> gradients = buildGradients(forward, backward, model.loss.sum);
@@ -293,8 +311,21 @@ void TrainingProgram::fuseLossOf(Model& model) {
   const Value before = model.loss.sum;
   model.loss = fuseLoss(model.loss);
   isLossFused_ = model.loss.sum != before;
-  if (isLossFused_) return;
-  mlir::emitWarning(before.getLoc())
+  if (!isLossFused_) warnOfLogits(before.getLoc());
+}
+
+void TrainingProgram::fuseLossesOfMain() {
+  bool isAny = false;
+  for (auto entropy : llvm::make_early_inc_range(main_.getOps<ir::CrossEntropyOp>())) {
+    const LossValues before{entropy.getLossSum(), entropy.getTokenCount()};
+    isAny |= fuseLoss(before).sum != before.sum;
+  }
+  output_ = main_.getBody().front().getTerminator()->getOperand(0);
+  if (!isAny) warnOfLogits(main_.getLoc());
+}
+
+void TrainingProgram::warnOfLogits(Location loc) {
+  mlir::emitWarning(loc)
       << "the loss can't be computed with the output layer: it must be the cross entropy of what "
          "a linear layer gives and nothing changes or reads behind it; the logits stay whole";
 }

@@ -2,8 +2,8 @@
 
 #include <map>
 
+#include "ir/oriel/builders.h"
 #include "ir/oriel/inference.h"
-#include "ir/oriel/vjp_util.h"
 #include "passes/train/segment_builder.h"
 #include "passes/train/weight_gradient.h"
 

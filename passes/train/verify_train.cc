@@ -70,7 +70,7 @@ class TrainVerifier {
       if (role.isParameterBound()) {
         auto parameter = symbols_.lookup<ir::ParameterOp>(role.ref);
         if (!parameter) return function.emitError("no oriel.parameter for ") << roleText(role);
-        auto own = cast<RankedTensorType>(parameter.getType());
+        RankedTensorType own = parameter.getTensorType();
         // Gradient and state may be wider.
         bool isWider = role.kind != ValueKind::kParameter && hasCotangent(expected) &&
                        cast<RankedTensorType>(expected).getShape() == own.getShape();

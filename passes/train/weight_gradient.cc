@@ -57,7 +57,7 @@ Value changeOrCast(OpBuilder& builder, Value gradient, Type elementType, unsigne
 }  // namespace
 
 RankedTensorType gradientType(ir::ParameterOp parameter, const Recipe& recipe) {
-  auto type = llvm::cast<RankedTensorType>(parameter.getType());
+  RankedTensorType type = parameter.getTensorType();
   if (recipe.precision.narrowGradients) return type;
   return type.clone(ir::wideType(type.getElementType()));
 }

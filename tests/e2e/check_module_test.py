@@ -47,6 +47,13 @@ class Rounded(nn.Module):
         h = self.a(x)
         return self.b(h + (h.round() - h).detach())
 
+class Unmarked(Rounded):
+    def forward(self, x):
+        h = self.a(x)
+        with torch.no_grad():
+            offset = h.round() - h
+        return self.b(h + offset)
+
 class Mixed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -117,6 +124,9 @@ def words():
 
 def images():
     return Images(), {"ids": torch.randint(0, 10, (4, 5)), "pixels": torch.randn(4, 3, 6)}
+
+def unmarked():
+    return Unmarked(), {"x": torch.randn(2, 4)}
 
 def rounded():
     return Rounded(), {"x": torch.randn(3, 2, 4)}
@@ -189,9 +199,16 @@ class CheckModuleTest(OrielTestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("note: the module does not run in f64, so rounding is not known: ", result.stderr)
 
-    def test_a_module_that_does_not(self):
-        """An export does not say where a gradient passes by."""
-        result = self.check("rounded")
+    def test_a_gradient_that_stops(self):
+        """What is detached is marked in the export (models/stop_gradient.py)."""
+        for exporter in ("dynamo", "torchscript"):
+            result = self.check("rounded", "--exporter", exporter)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertRegex(result.stdout, r"\nas in PyTorch\n$")
+
+    def test_a_gradient_that_does_not(self):
+        """An export does not say what is computed without gradients."""
+        result = self.check("unmarked")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("DIFFERENT", result.stdout)
 

@@ -126,6 +126,14 @@ class ContextParallelTest(OrielTestCase):
         warned = self.run_ok(*compiling, "--mesh", "cp=2,tp=4").stderr
         self.assertEqual(warned.count("2 ranks each compute the same of it"), 1, warned)
 
+    def test_a_loss_with_its_layer(self):
+        """One op, whose positions are cut."""
+        model, recipe = self.folder / "model.onnx", self.folder / "recipe.yaml"
+        model.write_bytes(GPT.model())
+        recipe.write_text(GPT.recipe(BATCH, 2))
+        warned = self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", "cp=2", "--fuse-loss", "-o", self.folder / "p.oplan").stderr
+        self.assertNotIn("has no positions", warned)
+
     def test_a_loss_of_the_model(self):
         """Positions are those of the tokens; with one sample on a data-parallel rank, rows of logits are, too."""
         meshes = ((1, "dp=1"), (2, "cp=2"), (4, "cp=4"), (4, "dp=2,cp=2"), (4, "cp=2,tp=2"), (4, "cp=2", "--stages", "2"))
@@ -133,6 +141,8 @@ class ContextParallelTest(OrielTestCase):
         # Attention that is not causal, and chunks of positions.
         self.check_own_loss(((1, "dp=1"), (2, "cp=2")), (1,), own_loss=True, alibi=True)
         self.check_own_loss(((1, "dp=1"), (2, "cp=2")), (1,), own_loss=True, chunk=16)
+        # A cross entropy of one position less, which is as one of all.
+        self.check_own_loss(meshes, (1, 2), own_loss=True, shifted=True)
 
     def check_own_loss(self, meshes, micros, **options) -> None:
         random, data, gpt = numpy.random.default_rng(0), self.made("_".join(("data", *options))), dataclasses.replace(GPT, **options)

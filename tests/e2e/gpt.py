@@ -39,6 +39,7 @@ class Gpt:
     skipped: float = 0  # of the samples, in each sublayer (stochastic depth, Huang et al. 2016), as exported in training mode
     scanned: bool = False  # the blocks are one Scan over weights that have all of theirs
     own_loss: bool = False  # the model takes the labels and gives the mean of the tokens' losses, of flattened logits
+    shifted: bool = False  # that loss is a cross entropy op, of all positions but the last (transformers)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
@@ -358,6 +359,12 @@ class Gpt:
         graph.node("MatMul", [x, head], "logits")
         if self.own_loss:
             graph.input("labels", numpy.int64, ["batch", sequence])
+            if self.shifted:
+                rows = graph.node("Reshape", [slice_of("logits", (1, 0, -1)), constant("rows", [-1, self.vocabulary])], "flat")
+                index = graph.node("Reshape", [slice_of("labels", (1, 1, sequence)), constant("flat.index", [-1])], "index")
+                graph.node("SoftmaxCrossEntropyLoss", [rows, index], "loss", ignore_index=-100)
+                graph.output("loss", numpy.float32, [])
+                return graph.model()
             rows = graph.node("Reshape", ["logits", constant("rows", [-1, self.vocabulary])], "flat")
             index = graph.node("Reshape", ["labels", constant("column", [-1, 1])], "index")
             chosen = graph.node("GatherElements", [graph.node("LogSoftmax", [rows], "logs", axis=1), index], "chosen", axis=1)

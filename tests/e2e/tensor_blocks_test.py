@@ -98,6 +98,13 @@ class TensorBlocksTest(TensorParallelTestCase):
         self.assert_same(self.numbers(plan, 2), expected, "cut weights")
         self.assertNotRegex(self.run_ok("oriel", "inspect", plan, "--segments").stdout, r"\brsqrt\b")
 
+    def test_a_loss_of_the_model(self):
+        """The classes of a cross entropy that the model computes are split, too."""
+        self.check(own_loss=True, shifted=True)
+        # Of classes that ranks don't divide there are more on them.
+        odd = Gpt(sequence=16, own_loss=True, shifted=True, vocabulary=129)
+        self.assert_same(self.numbers(self.plan("--mesh", "tp=2", gpt=odd), 2), self.numbers(self.plan(gpt=odd), 1), "129 classes")
+
     def test_steps_that_do_not_divide(self):
         """A norm of what the ranks do not divide is no error: nobody asked to split it."""
         gpt = Gpt(sequence=16, hidden=63, heads=3, head_norms=True)

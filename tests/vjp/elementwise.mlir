@@ -155,6 +155,14 @@ func.func @floor_beside(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %1 : tensor<2x5xf64>
 }
 
+// Of what has the derivative 0 anyway.
+func.func @stop_gradient(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.floor %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  %1 = oriel.stop_gradient %0 : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  %2 = oriel.mul %1, %x : (tensor<2x5xf64>, tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %2 : tensor<2x5xf64>
+}
+
 func.func @mod(%a: tensor<2x5xf64> {check.low = -4.0, check.high = 4.0}, %b: tensor<5xf64> {check.low = 0.5, check.high = 1.5}) -> tensor<2x5xf64> {
   %0 = oriel.mod %a, %b : (tensor<2x5xf64>, tensor<5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>

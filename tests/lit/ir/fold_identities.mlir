@@ -106,3 +106,17 @@ func.func @origins_are_kept(%x: tensor<2x3xf32>) -> tensor<6xf32> {
   %1 = oriel.reshape %0 {origin = 5 : i64} : (tensor<3x2xf32>) -> tensor<6xf32>
   return %1 : tensor<6xf32>
 }
+
+// A gradient is stopped once, and that of a constant is none.
+// CHECK-LABEL: @stopped
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>
+func.func @stopped(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHECK: %[[C:.*]] = oriel.constant
+  // CHECK-NEXT: %[[S:.*]] = oriel.stop_gradient %[[X]]
+  // CHECK-NEXT: return %[[S]], %[[C]]
+  %c = oriel.constant {value = dense<2.0> : tensor<4xf32>} : () -> tensor<4xf32>
+  %0 = oriel.stop_gradient %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = oriel.stop_gradient %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = oriel.stop_gradient %c : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+}

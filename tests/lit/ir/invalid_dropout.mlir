@@ -53,3 +53,11 @@ func.func @samples_cut(%x: tensor<4x6xf32>, %bits: tensor<2xi64>, %first: tensor
   %0 = oriel.dropout %x, %bits, %first {ratio = 0.5, site = 7 : i64, cut = array<i64: 0>, whole = array<i64: 8, 6>} : (tensor<4x6xf32>, tensor<2xi64>, tensor<i64>) -> tensor<4x6xf32>
   return
 }
+
+// -----
+
+func.func @scalar(%x: tensor<f32>) {
+  // expected-error@+1 {{drops a scalar, which has no samples}}
+  %0 = oriel.dropout %x {ratio = 0.5, site = 7 : i64} : (tensor<f32>) -> tensor<f32>
+  return
+}

@@ -115,6 +115,8 @@ func.func @shape(%x: tensor<4x8xf32>, %ids: tensor<2x3xi64>, %rows: tensor<2x3x8
   %0 = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
   // CHECK: oriel.iota {dim = 1 : i64} : () -> tensor<2x3xi64>
   %1 = oriel.iota {dim = 1 : i64} : () -> tensor<2x3xi64>
+  // CHECK: oriel.stop_gradient
+  %stopped = oriel.stop_gradient %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: oriel.reshape
   %2 = oriel.reshape %x : (tensor<4x8xf32>) -> tensor<2x2x8xf32>
   // CHECK: oriel.transpose %{{.*}} {permutation = array<i64: 1, 0>}

@@ -376,3 +376,15 @@ func.func @chosen_of_rows(%x: tensor<2x4x3xf32>, %ones: tensor<2x4x1xf32>) -> te
   %10 = oriel.reshape %9 : (tensor<8x3xf32>) -> tensor<2x4x3xf32>
   return %10 : tensor<2x4x3xf32>
 }
+
+// -----
+
+// Not where a row's choices would come apart.
+// CHECK-LABEL: func.func @choices
+// CHECK: oriel.expert_linear {{.*}} -> tensor<8x4x5xf32>
+func.func @choices(%x: tensor<8x8xf32>, %w: tensor<6x8x5xf32>, %c: tensor<8x2x2xi64>) -> tensor<8x2x2x5xf32> {
+  %0 = oriel.reshape %c : (tensor<8x2x2xi64>) -> tensor<8x4xi64>
+  %1 = oriel.expert_linear %x, %w, %0 : (tensor<8x8xf32>, tensor<6x8x5xf32>, tensor<8x4xi64>) -> tensor<8x4x5xf32>
+  %2 = oriel.reshape %1 : (tensor<8x4x5xf32>) -> tensor<8x2x2x5xf32>
+  return %2 : tensor<8x2x2x5xf32>
+}

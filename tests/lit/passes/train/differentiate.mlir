@@ -157,3 +157,17 @@ func.func @f(%x: tensor<8xf64>) -> tensor<2xf64> {
   %2 = oriel.slice %1 {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<5xf64>) -> tensor<2xf64>
   return %2 : tensor<2xf64>
 }
+
+// -----
+
+// No derivative goes through what is stopped: a straight-through estimator has that of x.
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK-SAME: %[[G:.*]]: tensor<4xf64>) -> tensor<4xf64>
+// CHECK-NEXT: return %[[G]]
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  %0 = oriel.exp %x : (tensor<4xf64>) -> tensor<4xf64>
+  %1 = oriel.sub %0, %x : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %2 = oriel.stop_gradient %1 : (tensor<4xf64>) -> tensor<4xf64>
+  %3 = oriel.add %x, %2 : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  return %3 : tensor<4xf64>
+}

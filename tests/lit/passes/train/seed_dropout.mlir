@@ -1,4 +1,7 @@
 // RUN: oriel-opt %s --oriel-seed-dropout="samples=4" --split-input-file | FileCheck %s
+// RUN: not oriel-opt %s --oriel-seed-dropout="samples=0" --split-input-file 2>&1 | FileCheck %s --check-prefix=NONE
+
+// NONE: a microbatch of 0 samples: needs at least one
 
 // CHECK: module attributes {oriel.sample_bits = "sample_bits"}
 module {

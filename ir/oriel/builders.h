@@ -1,6 +1,6 @@
-// Small pieces that the vector-Jacobian products and decompositions of the op families share.
-#ifndef ORIEL_IR_ORIEL_VJP_UTIL_H_
-#define ORIEL_IR_ORIEL_VJP_UTIL_H_
+// Ops that passes, vector-Jacobian products and decompositions make often.
+#ifndef ORIEL_IR_ORIEL_BUILDERS_H_
+#define ORIEL_IR_ORIEL_BUILDERS_H_
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -22,6 +22,11 @@ mlir::Value sumToShape(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value
 mlir::Value reshapeTo(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value,
                       mlir::Type type);
 
+// The elements of `value` from `start` on, `size` of them, along a dimension; itself if these are
+// all. With `folds`, what the slice folds to.
+mlir::Value sliceDim(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value, int64_t dim,
+                     int64_t start, int64_t size, bool folds = false);
+
 }  // namespace oriel::ir
 
-#endif  // ORIEL_IR_ORIEL_VJP_UTIL_H_
+#endif  // ORIEL_IR_ORIEL_BUILDERS_H_

@@ -1,4 +1,4 @@
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 
 #include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
@@ -33,6 +33,17 @@ Value sumToShape(OpBuilder& builder, Location loc, Value value, Type type) {
 Value reshapeTo(OpBuilder& builder, Location loc, Value value, Type type) {
   if (value.getType() == type) return value;
   return ReshapeOp::create(builder, loc, type, value);
+}
+
+Value sliceDim(OpBuilder& builder, Location loc, Value value, int64_t dim, int64_t start,
+               int64_t size, bool folds) {
+  llvm::SmallVector<int64_t> limits(shapeOf(value));
+  if (limits[dim] == size) return value;
+  llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
+  starts[dim] = start;
+  limits[dim] = start + size;
+  if (folds) return builder.createOrFold<SliceOp>(loc, value, starts, limits, strides);
+  return SliceOp::create(builder, loc, value, starts, limits, strides);
 }
 
 }  // namespace oriel::ir

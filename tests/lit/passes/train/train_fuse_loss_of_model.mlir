@@ -1,0 +1,28 @@
+// The cross entropies that a model computes itself, of which one has a layer to itself.
+// RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sum.yaml fuse-loss=true" --oriel-verify-train | FileCheck %s
+
+// CHECK-LABEL: func.func @forward(
+// CHECK: oriel.tanh
+// CHECK: %[[KEPT:.*]], %{{.*}}, %{{.*}} = oriel.cross_entropy
+// CHECK: %[[SUM:.*]], %[[COUNT:.*]], %{{.*}} = oriel.linear_cross_entropy
+// CHECK: oriel.div %[[SUM]], %[[COUNT]]
+// CHECK-LABEL: func.func @backward(
+// CHECK: oriel.linear_cross_entropy_grad
+// CHECK-LABEL: func.func @eval(
+// CHECK: oriel.linear_cross_entropy
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<5x6xf32>}
+  func.func @main(%x: tensor<2x4x5xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %labels: tensor<2x4xi64> {oriel.kind = "input", oriel.ref = "labels"},
+      %w: tensor<5x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
+    %0 = oriel.linear %x, %w : (tensor<2x4x5xf32>, tensor<5x6xf32>) -> tensor<2x4x6xf32>
+    %1 = oriel.tanh %0 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+    %2:3 = oriel.cross_entropy %1, %labels : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x4xf32>)
+    %3 = oriel.linear %x, %w : (tensor<2x4x5xf32>, tensor<5x6xf32>) -> tensor<2x4x6xf32>
+    %4:3 = oriel.cross_entropy %3, %labels : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x4xf32>)
+    %5 = oriel.div %4#0, %4#1 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %6 = oriel.add %2#0, %5 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %6 : tensor<f32>
+  }
+}
