@@ -80,17 +80,18 @@ class BlockChoice {
     }
   };
 
-  explicit BlockChoice(std::vector<Alternatives> all) : all_(std::move(all)) {}
+  explicit BlockChoice(std::vector<Alternatives> all) : all_(std::move(all)) {
+    for (const Alternatives& alternatives : all_) {
+      for (const BlockCandidate& candidate : alternatives.candidates) every_.push_back(&candidate);
+    }
+    // First those with a reader that is in no block: they would be in the way of others.
+    dropAllLonely();
+    order();
+  }
 
   void run() {
-    std::vector<const BlockCandidate*> every;
-    for (const Alternatives& alternatives : all_) {
-      for (const BlockCandidate& candidate : alternatives.candidates) every.push_back(&candidate);
-    }
     do {
-      // First those with a reader that is in no block: they may be in the way of others.
-      while (dropLonely(every, /*most=*/every.size())) {
-      }
+      dropAllLonely();
       chooseInOrder();
     } while (dropLonely(chosen_, /*most=*/1));
     noteConflicts();
@@ -102,12 +103,81 @@ class BlockChoice {
   const std::vector<std::pair<Operation*, std::string>>& notes() const { return notes_; }
 
  private:
+  using Order = std::vector<const Alternatives*>;
+
+  bool isDropped(const BlockCandidate& candidate) const { return dropped_.count(&candidate) > 0; }
+
+  // By preference: what splits by itself, together with others, in steps.
+  void order() {
+    Order plain, together, bySteps, small;
+    for (const Alternatives& alternatives : all_) {
+      if (llvm::all_of(alternatives.candidates,
+                       [&](const BlockCandidate& candidate) { return isDropped(candidate); })) {
+        continue;
+      }
+      const BlockCandidate& first = alternatives.candidates.front();
+      (first.isPlain() ? plain : first.takesSteps ? bySteps : together).push_back(&alternatives);
+    }
+    for (Order* own : {&plain, &together, &bySteps}) sortBySize(*own);
+    yieldToLarger(plain, together, /*times=*/1, small);
+    // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
+    // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they
+    // share.
+    constexpr int64_t kClearlyMore = 4;
+    yieldToLarger(plain, bySteps, kClearlyMore, small);
+    yieldToLarger(together, bySteps, kClearlyMore, small);
+    for (const Order& own : {plain, together, bySteps, small}) llvm::append_range(order_, own);
+  }
+
+  // Of what is in each other's way the largest comes first: two small products beside a large one
+  // (Hu et al. 2021, section 4.1) would else be a block of the few columns between them, and the
+  // large one whole.
+  static void sortBySize(Order& order) {
+    llvm::stable_sort(order, [](const Alternatives* a, const Alternatives* b) {
+      return a->elements() > b->elements();
+    });
+  }
+
+  // Moves those of `order` to `later` that are in the way of something in `larger` that is so many
+  // times as large.
+  void yieldToLarger(Order& order, const Order& larger, int64_t times, Order& later) const {
+    struct Other {
+      int64_t elements;
+      Cuts cuts;
+    };
+    std::vector<Other> others;
+    for (const Alternatives* alternatives : larger) {
+      for (const BlockCandidate& candidate : alternatives->candidates) {
+        if (isDropped(candidate)) continue;
+        others.push_back({candidate.elements(), Cuts()});
+        others.back().cuts.add(candidate);
+      }
+    }
+    const auto yields = [&](const Alternatives* alternatives) {
+      return llvm::any_of(alternatives->candidates, [&](const BlockCandidate& own) {
+        return llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
+          return other.elements > times * elements && other.cuts.conflict(own);
+        });
+      });
+    };
+    Order first;
+    for (const Alternatives* alternatives : order) {
+      (yields(alternatives) ? later : first).push_back(alternatives);
+    }
+    order = std::move(first);
+  }
+
+  void dropAllLonely() {
+    while (dropLonely(every_, /*most=*/every_.size())) {
+    }
+  }
+
   void chooseInOrder() {
     chosen_.clear();
     cuts_ = Cuts();
-    for (const Alternatives& alternatives : all_) {
-      for (const BlockCandidate& candidate : alternatives.candidates) {
-        if (dropped_.count(&candidate) > 0 || cuts_.conflict(candidate)) continue;
+    for (const Alternatives* alternatives : order_) {
+      for (const BlockCandidate& candidate : alternatives->candidates) {
+        if (isDropped(candidate) || cuts_.conflict(candidate)) continue;
         cuts_.add(candidate);
         chosen_.push_back(&candidate);
         break;
@@ -118,7 +188,7 @@ class BlockChoice {
   void noteConflicts() {
     for (const Alternatives& alternatives : all_) {
       for (const BlockCandidate& candidate : alternatives.candidates) {
-        Operation* op = dropped_.count(&candidate) > 0 ? nullptr : cuts_.conflict(candidate);
+        Operation* op = isDropped(candidate) ? nullptr : cuts_.conflict(candidate);
         if (!op) continue;
         auto parameter = llvm::dyn_cast<ir::ParameterOp>(op);
         const std::string name = parameter ? '"' + uniqueName(parameter) + '"' : ir::opText(op);
@@ -137,12 +207,12 @@ class BlockChoice {
   bool dropLonely(llvm::ArrayRef<const BlockCandidate*> candidates, size_t most) {
     llvm::DenseMap<Operation*, std::vector<const BlockCandidate*>> having;
     for (const BlockCandidate* candidate : candidates) {
-      if (dropped_.count(candidate) > 0) continue;
+      if (isDropped(*candidate)) continue;
       for (const auto& [op, cuts] : candidate->ops) having[op].push_back(candidate);
     }
     size_t count = 0;
     for (const BlockCandidate* candidate : candidates) {
-      if (dropped_.count(candidate) > 0 || count == most) continue;
+      if (isDropped(*candidate) || count == most) continue;
       auto lonely = llvm::find_if(candidate->outside, [&](const BlockCandidate::OutsideUse& use) {
         const std::map<int, RankRange>& cuts = candidate->ops.find(use.producer)->second;
         auto found = having.find(use.user);
@@ -164,48 +234,13 @@ class BlockChoice {
   }
 
   const std::vector<Alternatives> all_;
+  std::vector<const BlockCandidate*> every_;
+  Order order_;
   std::set<const BlockCandidate*> dropped_;
   std::vector<const BlockCandidate*> chosen_;
   Cuts cuts_;  // of those that are chosen
   std::vector<std::pair<Operation*, std::string>> notes_;
 };
-
-// Of what is in each other's way the largest comes first: two small products beside a large one (Hu
-// et al. 2021, section 4.1) would else be a block of the few columns between them, and the large
-// one whole.
-void sortBySize(std::vector<BlockChoice::Alternatives>& all) {
-  llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.elements() > b.elements(); });
-}
-
-// Moves those of `plain` to `later` that are in the way of something in `larger` that is so many
-// times as large.
-void yieldToLarger(std::vector<BlockChoice::Alternatives>& plain,
-                   const std::vector<BlockChoice::Alternatives>& larger, int64_t times,
-                   std::vector<BlockChoice::Alternatives>& later) {
-  struct Other {
-    int64_t elements;
-    Cuts cuts;
-  };
-  std::vector<Other> others;
-  for (const BlockChoice::Alternatives& alternatives : larger) {
-    for (const BlockCandidate& candidate : alternatives.candidates) {
-      others.push_back({candidate.elements(), Cuts()});
-      others.back().cuts.add(candidate);
-    }
-  }
-  const auto yields = [&](const BlockChoice::Alternatives& alternatives) {
-    return llvm::any_of(alternatives.candidates, [&](const BlockCandidate& own) {
-      return llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
-        return other.elements > times * elements && other.cuts.conflict(own);
-      });
-    });
-  };
-  std::vector<BlockChoice::Alternatives> first;
-  for (BlockChoice::Alternatives& alternatives : plain) {
-    (yields(alternatives) ? later : first).push_back(std::move(alternatives));
-  }
-  plain = std::move(first);
-}
 
 }  // namespace
 
@@ -214,8 +249,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           std::vector<std::string>* notes) {
   SegmentValues values = readValues(forward);
   const std::set<int64_t> counts = rankCounts(values, options);
-  // In the order of preference: what splits by itself, together with others, in steps.
-  std::vector<BlockChoice::Alternatives> all, together, bySteps;
+  std::vector<BlockChoice::Alternatives> all;
   std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
   RuleCache rules;
   for (Operation& op : forward.getBody().front()) {
@@ -233,24 +267,9 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
           unsplit.emplace_back(&op, "over " + std::to_string(ranks) + " ranks: " + why);
         }
       }
-      if (alternatives.candidates.empty()) continue;
-      const BlockCandidate& first = alternatives.candidates.front();
-      auto& list = first.isPlain() ? all : first.takesSteps ? bySteps : together;
-      list.push_back(std::move(alternatives));
+      if (!alternatives.candidates.empty()) all.push_back(std::move(alternatives));
     }
   }
-  std::vector<BlockChoice::Alternatives> small;
-  sortBySize(all);
-  sortBySize(together);
-  sortBySize(bySteps);
-  yieldToLarger(all, together, /*times=*/1, small);
-  // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
-  // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they
-  // share.
-  constexpr int64_t kClearlyMore = 4;
-  yieldToLarger(all, bySteps, kClearlyMore, small);
-  yieldToLarger(together, bySteps, kClearlyMore, small);
-  for (auto* later : {&together, &bySteps, &small}) llvm::move(*later, std::back_inserter(all));
   BlockChoice choice(std::move(all));
   choice.run();
   std::vector<TensorBlock> blocks;
