@@ -251,6 +251,15 @@ std::string DescribeWeights(const WeightsTaken& taken, const std::string& path) 
   return text;
 }
 
+// A run in bf16 has what it leaves frozen in bf16, without a master.
+void SayIfRounded(const WeightsTaken& taken, const RankContext& context) {
+  if (taken.rounded.empty()) return;
+  Say(context,
+      absl::StrCat("oriel-run: warning: the checkpoint has ", taken.rounded.size(),
+                   " of them in fewer bits than the plan: they begin rounded: ",
+                   SomeOf(taken.rounded), "; a run in `precision: f32` saves them as they are"));
+}
+
 absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
   if (job.eval_data != nullptr) {
     ORIEL_RETURN_IF_ERROR(
@@ -283,6 +292,7 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
     ORIEL_RETURN_IF_ERROR(OpenSoundCheckpoint(initial, /*with_optimizer=*/false, context));
     ORIEL_ASSIGN_OR_RETURN(const WeightsTaken taken, state.TakeWeights(initial));
     Say(context, DescribeWeights(taken, initial.path()));
+    SayIfRounded(taken, context);
     if (taken.missing.empty() && taken.unused.empty()) {
       SayIfOtherModelFile(job, context, initial);
     }

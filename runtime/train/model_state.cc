@@ -237,6 +237,9 @@ absl::StatusOr<WeightsTaken> ModelState::TakeWeights(const CheckpointReader& che
     }
     unused.erase(whole.parameter);
     ++found.taken;
+    if (DTypeBytes(tensor->second.spec.dtype) < DTypeBytes(whole.spec().dtype)) {
+      found.rounded.push_back(whole.parameter);
+    }
   }
   found.unused = {unused.begin(), unused.end()};
   if (found.taken == 0) {

@@ -27,6 +27,7 @@ struct WeightsTaken {
   int64_t taken = 0;
   std::vector<std::string> missing;  // of the plan's parameters
   std::vector<std::string> unused;   // of the checkpoint's
+  std::vector<std::string> rounded;  // in fewer bits there than the plan has
 };
 
 class ModelState {

@@ -34,7 +34,7 @@ std::string HostName() {
 }
 
 std::string RunName(const std::string& segment, int64_t microbatch) {
-  return segment == "update" ? segment : absl::StrCat(segment, " m", microbatch);
+  return segment == kUpdateSegment ? segment : absl::StrCat(segment, " m", microbatch);
 }
 
 // Of a collective, or of the wait for one.

@@ -27,8 +27,6 @@
 namespace oriel::runtime {
 namespace {
 
-constexpr char kUpdate[] = "update";
-
 using Clock = std::chrono::steady_clock;
 
 class Trainer {
@@ -245,7 +243,7 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
   int64_t filled = -1;
   for (const plan::ScheduleEntry& entry : context_.executor->program().schedule()) {
     const std::string kind(PlainKind(entry.segment()));
-    if (kind == kUpdate) {
+    if (kind == kUpdateSegment) {
       ORIEL_RETURN_IF_ERROR(BeforeUpdate(step, rate));
     } else if (entry.microbatch() != filled) {
       if (entry.microbatch() < 0 || entry.microbatch() >= layout_.microbatches) {
@@ -258,7 +256,7 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
     }
     absl::Status status = context_.executor->Run(entry.segment(), entry.microbatch());
     // What a kernel refuses, it refuses for the data.
-    if (absl::IsInvalidArgument(status) && kind != kUpdate) {
+    if (absl::IsInvalidArgument(status) && kind != kUpdateSegment) {
       return AppendSamples(status, loader_->Describe(batch, entry.microbatch()));
     }
     ORIEL_RETURN_IF_ERROR(status);

@@ -98,6 +98,18 @@ class ResumeTest(OrielTestCase):
         self.assertEqual(losses(began), losses(expected))
         self.assertEqual([m["step"] for m in began], [1, 2])
 
+    def test_begins_with_weights_that_were_frozen_in_bf16(self):
+        text, recipe = (GOLDEN / "recipe_adamw.yaml").read_text(), self.folder / "projector.yaml"
+        recipe.write_text(text.replace('trainable: ["*"]', 'trainable: ["*projector*"]').replace("precision: f32", "precision: bf16"))
+        projector = self.compile(recipe, 2, name="projector")
+        self.run_ok("oriel-run", projector, "--data", DATA, "-n", 2, "--steps", 1, "--save-dir", self.checkpoints)
+        said = self.run_ok("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 1, "--init-from", self.checkpoints).stderr
+        saved = (self.checkpoints / "step-00000001" / "model.safetensors").read_bytes()
+        header = json.loads(saved[8:8 + int.from_bytes(saved[:8], "little")])
+        rounded = sum(entry.get("dtype") == "BF16" for entry in header.values())
+        self.assertGreater(rounded, 0)
+        self.assertIn(f"warning: the checkpoint has {rounded} of them in fewer bits than the plan: they begin rounded: ", said)
+
     def test_begins_with_weights_however_they_lie(self):
         self.run_steps("--steps", 2, "--save-dir", self.checkpoints, "--save-every", 2)
         saved = read_safetensors(self.checkpoints / "step-00000002" / "model.safetensors")

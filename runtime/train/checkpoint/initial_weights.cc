@@ -10,7 +10,13 @@ namespace oriel::runtime {
 absl::StatusOr<SafetensorsFile> OpenInitialWeights(const plan::Plan& plan,
                                                    const std::string& plan_folder,
                                                    const std::string& name) {
-  ORIEL_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(JoinPath(plan_folder, name)));
+  absl::StatusOr<SafetensorsFile> opened = SafetensorsFile::Open(JoinPath(plan_folder, name));
+  if (!opened.ok()) {
+    return absl::Status(opened.status().code(),
+                        absl::StrCat(opened.status().message(), "; the plan reads ", name,
+                                     " beside it: copy that again, or compile the plan again"));
+  }
+  SafetensorsFile file = *std::move(opened);
   if (!HasChecksum(plan, file)) return file;
   const std::string& expected = plan.provenance().weights_crc32();
   const std::string& found = file.metadata().at(kWeightsChecksum);

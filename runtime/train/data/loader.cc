@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Loader>> Loader::Create(std::shared_ptr<const Sha
   if (sampler.batches_per_epoch() == 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(index->folder(), ": its ", index->size(), " samples don't make one batch of ",
-                     layout.global_batch(), " (batch.global of the recipe)"));
+                     layout.global_batch(), " (batch.global of the recipe); members KEY.INPUT.npy ",
+                     "are of one sample where KEY, up to the first dot, is the same"));
   }
   if (options.start.epoch < 0 || options.start.batch < 0 ||
       options.start.batch >= sampler.batches_per_epoch()) {
