@@ -75,7 +75,7 @@ def main() -> int:
             measure(schedule, grids, args.microbatches, args.ms, args.steps, pathlib.Path(folder))
             for grids in args.grids for schedule in SCHEDULES]
     bench_report.write(report, args.out)
-    return int(any(row["error"] > args.limit for row in report["bubbles"]))
+    return int(any(not row["error"] <= args.limit for row in report["bubbles"]))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include "driver/peft_adapter.h"
 #include "frontend/adapters.h"
 #include "frontend/model_text.h"
+#include "passes/config/glob.h"
 #include "passes/config/suggest.h"
 #include "passes/train/recipe.h"
 #include "runtime/base/files.h"

@@ -15,6 +15,7 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/cost/cluster_attribute.h"
 #include "passes/simulate/fold_blocks.h"
+#include "passes/stage/part_stages.h"
 #include "passes/strategize/strategy_text.h"
 #include "runtime/base/status.h"
 

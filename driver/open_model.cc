@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "driver/console.h"
+#include "passes/config/glob.h"
 
 namespace oriel::driver {
 

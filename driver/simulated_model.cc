@@ -17,6 +17,7 @@
 #include "passes/cost/cluster_attribute.h"
 #include "passes/cost/collective_time.h"
 #include "passes/simulate/fold_blocks.h"
+#include "passes/stage/part_stages.h"
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/positions.h"
 #include "runtime/base/status.h"

@@ -346,7 +346,7 @@ class Emitter {
     mlir::IntegerAttr rows;
   };
   Images imagesOf(llvm::StringRef input) const {
-    auto kinds = module_->getAttrOfType<mlir::ArrayAttr>("oriel.images");
+    auto kinds = module_->getAttrOfType<mlir::ArrayAttr>(ir::kImagesAttr);
     if (!kinds) return {};
     for (auto kind : kinds.getAsRange<mlir::DictionaryAttr>()) {
       auto rows = kind.getAs<mlir::DictionaryAttr>("rows").getAs<mlir::IntegerAttr>(input);

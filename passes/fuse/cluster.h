@@ -7,7 +7,7 @@
 namespace oriel {
 
 // Of a local op of a forward segment: its cluster, i64.
-inline constexpr llvm::StringLiteral kClusterAttr("oriel.cluster");
+inline constexpr llvm::StringLiteral kClusterAttr("oriel.fusion_cluster");
 // On ops of a backward: clones of the forward's.
 inline constexpr llvm::StringLiteral kRecomputedAttr("oriel.recomputed");
 

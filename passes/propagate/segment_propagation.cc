@@ -115,7 +115,7 @@ LogicalResult SegmentPropagation::checkShape(Value value, const ValueRole& role)
   if (!role.isParameterBound()) return success();
   FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
   if (failed(parameter)) return failure();
-  auto own = llvm::cast<RankedTensorType>(parameter->getType());
+  RankedTensorType own = parameter->getTensorType();
   if (ir::shapeOf(value) == own.getShape()) return success();
   return segment_.emitError("has ") << ir::roleText(role) << " of type " << value.getType()
                                     << ", but the parameter is a " << own;

@@ -22,7 +22,7 @@ FailureOr<ir::ParameterOp> parameterOf(const mlir::SymbolTable& symbols, mlir::f
 
 FailureOr<Sharding> shardingOf(ir::ParameterOp parameter, std::optional<ir::ShardingAttr> attribute,
                                const AxisSizes& sizes) {
-  auto type = llvm::cast<mlir::RankedTensorType>(parameter.getType());
+  mlir::RankedTensorType type = parameter.getTensorType();
   if (!attribute) return Sharding::replicated(type.getRank());
   std::string why;
   FailureOr<Sharding> sharding = sizes.fromAttr(*attribute, type, why);

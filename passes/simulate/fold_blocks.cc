@@ -10,6 +10,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/config/glob.h"
 #include "passes/stage/parameter_reader.h"
 #include "passes/strategize/segment_values.h"
 
@@ -124,8 +125,7 @@ std::vector<double> blockParameters(const ModelParts& model, const Recipe& recip
       for (Value operand : op->getOperands()) {
         for (ir::ParameterOp parameter : reader.read(operand)) {
           if (!known.insert(parameter).second) continue;
-          const auto elements = static_cast<double>(
-              llvm::cast<mlir::RankedTensorType>(parameter.getType()).getNumElements());
+          const auto elements = static_cast<double>(parameter.getTensorType().getNumElements());
           all += elements;
           if (recipe.isTrainable(parameter.getOnnxName().str())) trained += elements;
         }

@@ -6,6 +6,7 @@
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/stage/part_stages.h"
 #include "passes/stage/part_times.h"
 #include "passes/stage/parts.h"
 #include "passes/stage/passes.h"

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "ir/oriel/oriel.h"
 #include "passes/stage/model_text_testing.h"
+#include "passes/stage/part_stages.h"
 
 namespace oriel {
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/segment.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/strategy_option.h"
@@ -106,9 +107,8 @@ struct AddBiasesLast : impl::AddBiasesLastBase<AddBiasesLast> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    // `train` says what is wrong with one that it can't read.
-    if (!main || !main.getBody().hasOneBlock()) return;
+    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
+    if (!main) return;
     BiasMover(main, *given).run();
   }
 

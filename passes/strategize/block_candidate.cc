@@ -347,7 +347,7 @@ int64_t BlockCandidate::elements() const {
   int64_t sum = 0;
   for (const TensorBlock::Cut& cut : block.cuts) {
     ir::ParameterOp parameter = cut.parameter;
-    sum += llvm::cast<mlir::RankedTensorType>(parameter.getType()).getNumElements();
+    sum += parameter.getTensorType().getNumElements();
   }
   return sum;
 }

@@ -205,9 +205,8 @@ struct CutConvolutions : impl::CutConvolutionsBase<CutConvolutions> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    // `train` says what is wrong with one that it can't read.
-    if (!main || !main.getBody().hasOneBlock()) return;
+    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
+    if (!main) return;
     ConvolutionCutter(main, *given).run();
   }
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/builders.h"
 #include "ir/oriel/segment.h"
-#include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/SymbolTable.h"
@@ -385,11 +385,8 @@ class ProductCutter {
     shape.back() = columns.second - columns.first;
     Operation* op = whole.getDefiningOp();
     if (!op || llvm::isa<ir::LinearOp>(op)) {
-      llvm::SmallVector<int64_t> starts(shape.size()), limits(type.getShape()),
-          strides(shape.size(), 1);
-      starts.back() = columns.first;
-      limits.back() = columns.second;
-      return ir::SliceOp::create(builder, whole.getLoc(), whole, starts, limits, strides);
+      return ir::sliceDim(builder, whole.getLoc(), whole, type.getRank() - 1, columns.first,
+                          columns.second - columns.first);
     }
     mlir::IRMapping operands;
     for (Value operand : op->getOperands()) {
@@ -518,9 +515,8 @@ struct CutProducts : impl::CutProductsBase<CutProducts> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    // `train` says what is wrong with one that it can't read.
-    if (!main || !main.getBody().hasOneBlock()) return;
+    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
+    if (!main) return;
     // Again, for what is sliced in steps: keys and values first, say.
     while (ProductCutter(main, *given, output).run()) {
     }

@@ -1,6 +1,7 @@
 #include "passes/strategize/moved_parameter.h"
 
 #include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/builders.h"
 #include "ir/oriel/oriel.h"
 
 namespace oriel {
@@ -57,12 +58,7 @@ std::optional<MovedParameter> matchMovedParameter(Value value, int64_t dim,
 }
 
 Value MovedParameter::slice(mlir::OpBuilder& builder, int64_t begin, int64_t end) const {
-  llvm::ArrayRef<int64_t> whole = ir::shapeOf(parameter);
-  llvm::SmallVector<int64_t> starts(whole.size()), limits(whole), strides(whole.size(), 1);
-  starts[dim] = begin;
-  limits[dim] = end;
-  Value value =
-      ir::SliceOp::create(builder, parameter.getLoc(), parameter, starts, limits, strides);
+  Value value = ir::sliceDim(builder, parameter.getLoc(), parameter, dim, begin, end - begin);
   for (auto [step, place] : steps) {
     if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(step)) {
       value = ir::TransposeOp::create(builder, step->getLoc(), value, transpose.getPermutation());
@@ -70,7 +66,7 @@ Value MovedParameter::slice(mlir::OpBuilder& builder, int64_t begin, int64_t end
     }
     auto type = ir::tensorType(step->getResult(0));
     llvm::SmallVector<int64_t> shape(type.getShape());
-    shape[place] = shape[place] / whole[dim] * (end - begin);
+    shape[place] = shape[place] / ir::shapeOf(parameter)[dim] * (end - begin);
     value = ir::ReshapeOp::create(builder, step->getLoc(), type.clone(shape), value);
   }
   return value;

@@ -15,7 +15,7 @@ std::optional<llvm::ArrayRef<int64_t>> unpaddedShape(ir::ParameterOp parameter) 
 }
 
 void padParameter(ir::ParameterOp parameter, int64_t dim, int64_t size) {
-  auto type = llvm::cast<mlir::RankedTensorType>(parameter.getType());
+  mlir::RankedTensorType type = parameter.getTensorType();
   llvm::SmallVector<int64_t> shape(type.getShape());
   if (!unpaddedShape(parameter)) {
     parameter->setAttr(kUnpadded, mlir::DenseI64ArrayAttr::get(parameter.getContext(), shape));

@@ -16,7 +16,7 @@ std::optional<ParameterPart> partOf(ir::ParameterOp parameter) {
 }
 
 ir::ParameterOp clonePart(ir::ParameterOp parameter, int64_t dim, int64_t begin, int64_t end) {
-  auto type = llvm::cast<mlir::RankedTensorType>(parameter.getType());
+  mlir::RankedTensorType type = parameter.getTensorType();
   llvm::SmallVector<int64_t> shape(type.getShape()), whole(shape), start(type.getRank(), 0);
   if (std::optional<ParameterPart> own = partOf(parameter)) {
     whole.assign(own->whole.begin(), own->whole.end());
@@ -35,8 +35,7 @@ std::string uniqueName(ir::ParameterOp parameter) {
   std::string name = parameter.getOnnxName().str();
   std::optional<ParameterPart> part = partOf(parameter);
   if (!part) return name;
-  llvm::ArrayRef<int64_t> shape =
-      llvm::cast<mlir::RankedTensorType>(parameter.getType()).getShape();
+  llvm::ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     name += dim == 0 ? "[" : ", ";
     if (shape[dim] != part->whole[dim]) name += std::to_string(part->start[dim]);

@@ -30,7 +30,7 @@ double storedElements(const StorageGrid& on, int zero, llvm::StringRef module, i
   for (auto parameter : mlir::ModuleOp(on.program).getOps<ir::ParameterOp>()) {
     // What is frozen has neither gradient nor state.
     if (parameter.getModule() != module || (zero < 3 && !parameter.getTrainable())) continue;
-    auto type = llvm::cast<mlir::RankedTensorType>(parameter.getType());
+    mlir::RankedTensorType type = parameter.getTensorType();
     llvm::SmallVector<int64_t> shape(type.getShape());
     if (const TensorCuts::Cut* cut = on.cuts->of(parameter)) shape[cut->dim] /= cut->range.size;
     auto divide = [&](int64_t by) {

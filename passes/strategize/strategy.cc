@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "passes/config/glob.h"
 #include "passes/config/quantity.h"
 #include "passes/config/suggest.h"
 #include "passes/strategize/cuts.h"
-#include "passes/train/recipe.h"
 
 namespace oriel {
 

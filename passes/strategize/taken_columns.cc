@@ -1,7 +1,7 @@
 #include "passes/strategize/taken_columns.h"
 
 #include "ir/interfaces/tensor_type.h"
-#include "ir/oriel/vjp_util.h"
+#include "ir/oriel/builders.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace oriel {

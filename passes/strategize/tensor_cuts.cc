@@ -18,10 +18,6 @@ using mlir::success;
 
 namespace {
 
-RankedTensorType typeOf(ir::ParameterOp parameter) {
-  return llvm::cast<RankedTensorType>(parameter.getType());
-}
-
 class TensorCutFinder {
  public:
   TensorCutFinder(mlir::ModuleOp program, const Strategy& strategy, const Grid& grid,
@@ -50,7 +46,7 @@ class TensorCutFinder {
       cuts_.forced.insert(symbol);
       if (!forced->tp) continue;
       int64_t dim = *forced->tp, ranks = tensorRanks(parameter);
-      RankedTensorType type = typeOf(parameter);
+      RankedTensorType type = parameter.getTensorType();
       if (dim >= type.getRank()) {
         return parameter.emitError("the strategy splits dimension ")
                << dim << " of \"" << parameter.getOnnxName() << "\" over tp, which has "
@@ -115,7 +111,7 @@ class TensorCutFinder {
   // few, such as a router between two streams, it may stay whole on all ranks.
   double shareOfIndivisible(llvm::ArrayRef<TensorBlock> blocks) {
     auto elements = [](ir::ParameterOp parameter) {
-      return static_cast<double>(typeOf(parameter).getNumElements());
+      return static_cast<double>(parameter.getTensorType().getNumElements());
     };
     double whole = 0, all = 0;
     for (const TensorBlock& block : blocks) {
@@ -153,11 +149,11 @@ class TensorCutFinder {
     }
     return block.reduction->emitError("tp = ")
            << tensorRanks(parameter) << " does not divide the " << block.indivisible
-           << ", over which \"" << parameter.getOnnxName() << "\" of type " << typeOf(parameter)
-           << " would be split along dimension " << block.cuts.front().dim
-           << ", and such weights have " << llvm::formatv("{0:F1} %", 100 * share)
-           << " of the parameters, more than the " << llvm::formatv("{0:F0} %", 100 * kLittleWhole)
-           << " that stay whole unasked"
+           << ", over which \"" << parameter.getOnnxName() << "\" of type "
+           << parameter.getTensorType() << " would be split along dimension "
+           << block.cuts.front().dim << ", and such weights have "
+           << llvm::formatv("{0:F1} %", 100 * share) << " of the parameters, more than the "
+           << llvm::formatv("{0:F0} %", 100 * kLittleWhole) << " that stay whole unasked"
            << ": choose another tp, or keep " << (names.size() > 1 ? "such weights" : "it")
            << " whole by `shardings: [" << llvm::join(rules, ", ") << "]` in the strategy";
   }

@@ -124,7 +124,7 @@ class ProgramVerifier {
                                ir::ShardingAttr sharding) {
     FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, function, role);
     if (failed(parameter)) return failure();
-    auto own = llvm::cast<RankedTensorType>(parameter->getType());
+    RankedTensorType own = parameter->getTensorType();
     RankedTensorType expected = own;
     if (values_ == Values::kLocal) {
       std::string why;

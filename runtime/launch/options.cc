@@ -146,147 +146,113 @@ CLI::Range AtLeast(int64_t least) {
 }
 
 void AddTraining(CLI::App& app, RunOptions& options) {
-  constexpr char kGroup[] = "Training";
+  app.option_defaults()->group("Training");
   app.add_option("--data", options.data, "folder of training shards (.tar, KEY.INPUT.npy)")
-      ->type_name("DIR")
-      ->group(kGroup);
+      ->type_name("DIR");
   app.add_option("--steps", options.steps, "train until this step (default: the plan's); 0: don't")
       ->type_name("K")
-      ->check(AtLeast(0))
-      ->group(kGroup);
+      ->check(AtLeast(0));
   app.add_option("--seed", options.seed,
                  "order of the data, and dropout (default: the checkpoint's, else the plan's)")
       ->type_name("S")
       ->check([](const std::string& text) {  // which would be taken modulo 2^64
         return std::string(text.rfind('-', 0) == 0 ? "a seed is not below 0" : "");
-      })
-      ->group(kGroup);
-  app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order")
-      ->group(kGroup);
+      });
+  app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order");
   app.add_flag("--allow-nan", options.allow_nan,
                "go on when the loss is a NaN, or the gradient's norm is not finite (default: stop "
-               "with an error, and save no checkpoint of it)")
-      ->group(kGroup);
-  app.add_option("--metrics", options.metrics, "write a JSON line per step")
-      ->type_name("FILE")
-      ->group(kGroup);
+               "with an error, and save no checkpoint of it)");
+  app.add_option("--metrics", options.metrics, "write a JSON line per step")->type_name("FILE");
   app.add_option("--tensorboard", options.tensorboard,
                  "write metrics, and those of evaluations, for TensorBoard to a new file in DIR")
-      ->type_name("DIR")
-      ->group(kGroup);
+      ->type_name("DIR");
 }
 
 void AddCheckpoints(CLI::App& app, RunOptions& options) {
-  constexpr char kGroup[] = "Checkpoints";
+  app.option_defaults()->group("Checkpoints");
   app.add_option("--save-dir", options.save_dir, "write checkpoints: at the end, on Ctrl-C")
-      ->type_name("DIR")
-      ->group(kGroup);
+      ->type_name("DIR");
   app.add_option("--save-every", options.save_every, "and after every K steps")
       ->type_name("K")
-      ->check(AtLeast(1))
-      ->group(kGroup);
+      ->check(AtLeast(1));
   app.add_option("--keep", options.keep,
                  "remove checkpoints of earlier steps, but for the N latest (default: all stay)")
       ->type_name("N")
-      ->check(AtLeast(1))
-      ->group(kGroup);
+      ->check(AtLeast(1));
   app.add_flag("--keep-best", options.keep_best,
-               "save one where an evaluation has the lowest loss so far, which --keep leaves")
-      ->group(kGroup);
+               "save one where an evaluation has the lowest loss so far, which --keep leaves");
   CLI::Option* resume = app.add_option("--resume", options.resume,
                                        "go on from the latest checkpoint in DIR, or from DIR")
-                            ->type_name("DIR")
-                            ->group(kGroup);
+                            ->type_name("DIR");
   app.add_flag("--auto-resume", options.auto_resume,
                "go on from the latest in --save-dir, if one is there")
-      ->excludes(resume)
-      ->group(kGroup);
+      ->excludes(resume);
   app.add_option("--init-from", options.init_from,
                  "begin with the weights of a checkpoint in DIR, at step 0")
       ->type_name("DIR")
-      ->excludes(resume)
-      ->group(kGroup);
+      ->excludes(resume);
 }
 
 void AddEvaluation(CLI::App& app, RunOptions& options) {
-  constexpr char kGroup[] = "Evaluation";
+  app.option_defaults()->group("Evaluation");
   app.add_option("--eval", options.eval, "evaluate on these shards, after training if any")
-      ->type_name("DIR")
-      ->group(kGroup);
+      ->type_name("DIR");
   app.add_option("--eval-every", options.eval_every, "and after every K steps")
       ->type_name("K")
-      ->check(AtLeast(1))
-      ->group(kGroup);
+      ->check(AtLeast(1));
   app.add_option("--eval-logits", options.eval_logits, "write the logits of all samples")
-      ->type_name("FILE.npy")
-      ->group(kGroup);
+      ->type_name("FILE.npy");
 }
 
 void AddRanks(CLI::App& app, RunOptions& options) {
-  constexpr char kGroup[] = "Ranks";
+  app.option_defaults()->group("Ranks");
   app.add_option("-n,--ranks", options.ranks, "must be what the plan is for (the default)")
       ->type_name("N")
-      ->check(AtLeast(1))
-      ->group(kGroup);
+      ->check(AtLeast(1));
   app.add_option(
          "--comm", options.comm,
          "in_process: threads (default on the host); processes: of this machine (default for "
          "CUDA); mpi: under mpirun; tcp: this process is one")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"in_process", "processes", "mpi", "tcp"}))
-      ->group(kGroup);
+      ->check(CLI::IsMember({"in_process", "processes", "mpi", "tcp"}));
   app.add_option("--device", options.device, "host or cuda: must be what the plan is for")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"host", "cuda"}))
-      ->group(kGroup);
+      ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option("--threads", options.threads, "per rank (default: cores / local ranks)")
       ->type_name("T")
-      ->check(AtLeast(1))
-      ->group(kGroup);
+      ->check(AtLeast(1));
 }
 
 void AddInspection(CLI::App& app, RunOptions& options, Texts& texts) {
-  constexpr char kGroup[] = "Inspection";
+  app.option_defaults()->group("Inspection");
   app.add_flag("--doctor", options.doctor,
                "only say what this machine has and lacks; with --device cuda or --comm mpi, fail "
-               "where that can't run")
-      ->group(kGroup);
+               "where that can't run");
   app.add_flag("--measure", options.measure,
                "only measure this machine, with -n ranks (default: its cores), and print lines of "
-               "JSON: `oriel doctor --measure FILE` makes a cluster file of them")
-      ->group(kGroup);
-  app.add_flag("--profile", options.profile, "print where the time of the steps went")
-      ->group(kGroup);
+               "JSON: `oriel doctor --measure FILE` makes a cluster file of them");
+  app.add_flag("--profile", options.profile, "print where the time of the steps went");
   app.add_option("--dump-gradients", options.dump_gradients, "of the first step, before clipping")
-      ->type_name("FILE.safetensors")
-      ->group(kGroup);
+      ->type_name("FILE.safetensors");
   app.add_option("--dump-parameters", options.dump_parameters, "at the end of training")
-      ->type_name("FILE.safetensors")
-      ->group(kGroup);
+      ->type_name("FILE.safetensors");
   app.add_option("--trace", options.trace, "write a timeline of some steps, for Perfetto")
-      ->type_name("FILE.json")
-      ->group(kGroup);
+      ->type_name("FILE.json");
   app.add_option("--trace-steps", texts.trace_steps, "these steps (default: the first 3)")
-      ->type_name("A-B")
-      ->group(kGroup);
+      ->type_name("A-B");
   app.add_option("--replace-compute", texts.replace_compute,
                  "of segments: sleep so many ms instead; losses then mean nothing")
-      ->type_name("forward=20,backward=40")
-      ->group(kGroup);
+      ->type_name("forward=20,backward=40");
   app.add_option("--link-delay", texts.link_delay,
                  "as if ranks were on such a network: communication takes so much longer")
-      ->type_name("latency=50us,bandwidth=1GB/s")
-      ->group(kGroup);
+      ->type_name("latency=50us,bandwidth=1GB/s");
 
   app.add_flag("--check-nan", options.check_nan,
-               "stop at the first op whose result has a NaN, and name it; slow")
-      ->group(kGroup);
+               "stop at the first op whose result has a NaN, and name it; slow");
   app.add_flag("--no-graphs", options.no_graphs,
-               "of a device: launch kernels one by one, not as CUDA graphs, to find a fault")
-      ->group(kGroup);
+               "of a device: launch kernels one by one, not as CUDA graphs, to find a fault");
   app.add_flag("--poison-dead-memory", options.poison_dead_memory,
-               "fill memory with NaN as soon as nothing reads it: no number changes")
-      ->group(kGroup);
+               "fill memory with NaN as soon as nothing reads it: no number changes");
 }
 
 }  // namespace

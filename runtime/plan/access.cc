@@ -59,7 +59,7 @@ const plan::Buffer& BeforeUpdate(const plan::Program& program, const plan::Buffe
   std::set<std::string> seen;
   for (int i = program.schedule_size(); i-- > 0;) {
     const std::string& name = program.schedule(i).segment();
-    if (name == "update" || !seen.insert(name).second) continue;
+    if (name == kUpdateSegment || !seen.insert(name).second) continue;
     const auto segment = std::find_if(program.segments().begin(), program.segments().end(),
                                       [&](const plan::Segment& one) { return one.name() == name; });
     for (int j = segment == program.segments().end() ? 0 : segment->instructions_size(); j-- > 0;) {

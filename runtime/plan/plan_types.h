@@ -48,6 +48,11 @@ bool Joins(plan::Collective::Kind kind);
 // The kernel of a launch, the name of a collective, "copy", "slice_local", "wait", .. or "empty".
 std::string InstructionName(const plan::Instruction& instruction);
 
+// The segment that changes parameters, once a step.
+inline constexpr char kUpdateSegment[] = "update";
+inline bool IsUpdate(const plan::Segment& segment) { return segment.name() == kUpdateSegment; }
+inline bool IsUpdate(const plan::ScheduleEntry& entry) { return entry.segment() == kUpdateSegment; }
+
 // A grid's ranks and coordinates.
 //
 // Rank `first_rank + i` has the coordinates of `i` in row-major order over the axes, so the

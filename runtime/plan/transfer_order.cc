@@ -62,7 +62,7 @@ class TransferMachine {
     for (int i = 0; i < plan_.programs_size(); ++i) {
       streams_.push_back({eval ? EvalRuns(i) : StepRuns(i), {}, {}, {}, 0});
       for (const RunEntry& run : streams_[i].runs) {
-        if (PlainKind(segment(i, run.segment).name()) == "update") break;
+        if (PlainKind(segment(i, run.segment).name()) == kUpdateSegment) break;
         ++streams_[i].update;
       }
       if (!AddTraffic(i, eval)) return std::nullopt;

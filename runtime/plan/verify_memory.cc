@@ -135,11 +135,11 @@ class MemoryVerifier {
       problems_.Add("program ", index_, ", segment ", segment, what...);
     };
     // The first run of a step that makes a gradient may set it: what was there before is of no use.
-    if (buffer(owner).kind() == plan::GRADIENT && segment != "update" && content.sum != owner &&
-        added_.count(owner) == 0 && read_first_.count(owner) == 0) {
+    if (buffer(owner).kind() == plan::GRADIENT && segment != kUpdateSegment &&
+        content.sum != owner && added_.count(owner) == 0 && read_first_.count(owner) == 0) {
       assigned_.insert(owner);
     }
-    if (segment == "update" && assigned_.count(owner) > 0) {
+    if (segment == kUpdateSegment && assigned_.count(owner) > 0) {
       Restore(owner);
       return;
     }
@@ -149,7 +149,7 @@ class MemoryVerifier {
     }
     if (content.end != FirstOf(owner).end || !MayBe(content, owner)) {
       refuse(" leaves ", Describe(content.buffer), " in the memory of ", Describe(owner));
-    } else if (IsSum(buffer(owner).kind()) && segment == "update") {
+    } else if (IsSum(buffer(owner).kind()) && segment == kUpdateSegment) {
       if (!content.zero) refuse(": update does not reset ", Name(owner));
     } else if (IsSum(buffer(owner).kind())) {
       const bool first = added_.insert(owner).second;
@@ -179,7 +179,7 @@ class MemoryVerifier {
 
   // After the schedule.
   void VerifyGradients() {
-    const auto is_update = [](const auto& entry) { return entry.segment() == "update"; };
+    const auto is_update = [](const auto& entry) { return IsUpdate(entry); };
     const auto& schedule = program_.schedule();
     if (work_ > kMaxAccesses || std::none_of(schedule.begin(), schedule.end(), is_update)) return;
     for (const auto& [unused, owned] : own_.owned()) {
@@ -256,7 +256,7 @@ class MemoryVerifier {
       if (moved.sum >= 0) sums.insert(moved.sum);
     }
     const bool moves = instruction.has_copy() || instruction.has_slice();
-    const bool update = program_.segments(segment).name() == "update";
+    const bool update = IsUpdate(program_.segments(segment));
     if (update && instruction.has_send()) {
       values_.sent[instruction.send().channel()] = moved.value;
     }
@@ -372,7 +372,7 @@ class MemoryVerifier {
     const int owner = own_.OwnerOf(index);
     if (owner >= 0 && content.sum == owner && added_.count(owner) == 0) read_first_.insert(owner);
     if (owner >= 0 && content.zero && IsSum(buffer(owner).kind()) &&
-        program_.segments(segment).name() == "update") {
+        IsUpdate(program_.segments(segment))) {
       problems_.Add(path(), " reads ", Name(index), " after its reset");
     }
     if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;

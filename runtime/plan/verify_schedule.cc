@@ -35,7 +35,7 @@ class ScheduleVerifier {
     std::set<std::string> plain;
     for (const std::string& name : segments) plain.insert(PlainSegment(name));
     for (const std::string& name : segments) {
-      if (name == "update") continue;
+      if (name == kUpdateSegment) continue;
       const std::string kind(PlainKind(name));
       const auto stage = SegmentStage(name);
       if (kinds->count(kind) == 0 || !stage) {
@@ -55,7 +55,7 @@ class ScheduleVerifier {
         problems_.Add(Here(), " has ", name, ", but not backward_input.", *stage);
       }
     }
-    if (segments.count("update") == 0) problems_.Add(Here(), " has no update");
+    if (segments.count(kUpdateSegment) == 0) problems_.Add(Here(), " has no update");
   }
 
   // What a segment of a microbatch needs to have run before it; empty for nothing.
@@ -86,11 +86,11 @@ class ScheduleVerifier {
         problems_.Add(Here(), ": the schedule names microbatch ", entry.microbatch(), " of ",
                       microbatches);
       }
-      if (done.count("update") > 0) {
+      if (done.count(kUpdateSegment) > 0) {
         problems_.Add(Here(), ": the schedule goes on after update");
       }
       const std::string name = PlainSegment(entry.segment());
-      if (name == "update") VerifyUpdateEntry(entry.microbatch());
+      if (name == kUpdateSegment) VerifyUpdateEntry(entry.microbatch());
       if (last.count(name) > 0) {
         problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
                       entry.microbatch(), " after the last run of ", name);
@@ -122,7 +122,7 @@ class ScheduleVerifier {
         problems_.Add(Here(), ": the schedule has no ", segment);
       }
     }
-    if (segments.count("update") > 0 && done["update"].empty()) {
+    if (segments.count(kUpdateSegment) > 0 && done[kUpdateSegment].empty()) {
       problems_.Add(Here(), ": the schedule has no update");
     }
   }

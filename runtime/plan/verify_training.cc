@@ -69,14 +69,14 @@ class TrainingVerifier {
       case plan::PARAMETER:
         if (!IsTrainable(buffer)) {
           refuse("which is frozen");
-        } else if (name != "update") {
+        } else if (name != kUpdateSegment) {
           refuse("which only update may");
         } else {
           ++parameter_writes_[index];
         }
         break;
       case plan::OPTIMIZER_STATE:
-        if (name != "update") refuse("which only update may");
+        if (name != kUpdateSegment) refuse("which only update may");
         break;
       case plan::GRADIENT:
       case plan::STEP_GRADIENT:

@@ -74,7 +74,7 @@ class Table:
             one_rank = numerics.OneRank(self._model, pathlib.Path(folder), precision=self._precision)
             for name, strategy in strategies.items():
                 errors = one_rank.compare_precisions() if name == AGAINST_F32 else one_rank.compare(strategy)[0]
-                if any(errors[key] > limit for key, limit in self._limits.items()):
+                if any(not errors[key] <= limit for key, limit in self._limits.items()):
                     self.exceeded.append(f"{self._model} {name}")
                 row = " | ".join(f"{errors[key]:.1e}" for key in self._limits)
                 print(f"{self._model}: {name}: {row}", flush=True)

@@ -2,12 +2,12 @@
 
 // A chain of pointwise ops and views is of the cluster of what they read.
 // CHECK-LABEL: func.func @forward(
-// CHECK: oriel.linear {{.*}}oriel.cluster = 0 : i64
-// CHECK: oriel.add {{.*}}oriel.cluster = 0 : i64
-// CHECK: oriel.reshape {{.*}}oriel.cluster = 0 : i64
-// CHECK: oriel.activation {{.*}}oriel.cluster = 0 : i64
-// CHECK: oriel.broadcast {{.*}}oriel.cluster = 1 : i64
-// CHECK: oriel.linear {{.*}}oriel.cluster = 2 : i64
+// CHECK: oriel.linear {{.*}}oriel.fusion_cluster = 0 : i64
+// CHECK: oriel.add {{.*}}oriel.fusion_cluster = 0 : i64
+// CHECK: oriel.reshape {{.*}}oriel.fusion_cluster = 0 : i64
+// CHECK: oriel.activation {{.*}}oriel.fusion_cluster = 0 : i64
+// CHECK: oriel.broadcast {{.*}}oriel.fusion_cluster = 1 : i64
+// CHECK: oriel.linear {{.*}}oriel.fusion_cluster = 2 : i64
 func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
     %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"},
     %b: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "b"},
@@ -27,10 +27,10 @@ func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
 // A value that the stash keeps is seen outside: the chain ends there. Of two chains that meet, the
 // later one goes on.
 // CHECK-LABEL: func.func @forward(
-// CHECK: oriel.linear {{.*}}oriel.cluster = 0 : i64
-// CHECK: oriel.activation {{.*}}oriel.cluster = 1 : i64
-// CHECK: oriel.linear {{.*}}oriel.cluster = 2 : i64
-// CHECK: oriel.mul {{.*}}oriel.cluster = 2 : i64
+// CHECK: oriel.linear {{.*}}oriel.fusion_cluster = 0 : i64
+// CHECK: oriel.activation {{.*}}oriel.fusion_cluster = 1 : i64
+// CHECK: oriel.linear {{.*}}oriel.fusion_cluster = 2 : i64
+// CHECK: oriel.mul {{.*}}oriel.fusion_cluster = 2 : i64
 func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
     %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"})
     -> (tensor<4x8xf32> {oriel.kind = "output", oriel.ref = "y"},
@@ -47,14 +47,14 @@ func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
 // Neither collectives nor the border between blocks (by origin: 0 and 1, then 2) are within one;
 // other segments have none.
 // CHECK-LABEL: func.func @forward(
-// CHECK: oriel.linear {{.*}}oriel.cluster = 0 : i64
+// CHECK: oriel.linear {{.*}}oriel.fusion_cluster = 0 : i64
 // CHECK: oriel.all_reduce
-// CHECK-NOT: oriel.cluster
+// CHECK-NOT: oriel.fusion_cluster
 // CHECK-SAME: ->
-// CHECK: oriel.exp {{.*}}oriel.cluster = 1 : i64
-// CHECK: oriel.exp {{.*}}oriel.cluster = 2 : i64
+// CHECK: oriel.exp {{.*}}oriel.fusion_cluster = 1 : i64
+// CHECK: oriel.exp {{.*}}oriel.fusion_cluster = 2 : i64
 // CHECK: return
-// CHECK-NOT: oriel.cluster
+// CHECK-NOT: oriel.fusion_cluster
 module attributes {oriel.blocks = array<i64: 0, 0, 1>} {
   func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
       %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"})

@@ -43,15 +43,15 @@ module {
 
 // A residual, on either side of the sum. The second one is what the first one makes.
 // CHECK-LABEL: func.func @residual
-// CHECK-NEXT: %[[FIRST:.*]] = oriel.linear_add %arg0, %arg1, %arg2, %arg0 {oriel.cluster = 0 : i64}
-// CHECK-NEXT: %[[SECOND:.*]] = oriel.linear_add %[[FIRST]], %arg1, %[[FIRST]] {oriel.cluster = 1 : i64}
+// CHECK-NEXT: %[[FIRST:.*]] = oriel.linear_add %arg0, %arg1, %arg2, %arg0 {oriel.fusion_cluster = 0 : i64}
+// CHECK-NEXT: %[[SECOND:.*]] = oriel.linear_add %[[FIRST]], %arg1, %[[FIRST]] {oriel.fusion_cluster = 1 : i64}
 // CHECK-NEXT: return %[[FIRST]], %[[SECOND]]
 module {
   func.func @residual(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %b: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
-    %0 = oriel.linear %x, %w, %b {oriel.cluster = 0 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
-    %1 = oriel.add %x, %0 {oriel.cluster = 0 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
-    %2 = oriel.linear %1, %w {oriel.cluster = 1 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %3 = oriel.add %2, %1 {oriel.cluster = 1 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %0 = oriel.linear %x, %w, %b {oriel.fusion_cluster = 0 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.add %x, %0 {oriel.fusion_cluster = 0 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = oriel.linear %1, %w {oriel.fusion_cluster = 1 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.add %2, %1 {oriel.fusion_cluster = 1 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
     return %1, %3 : tensor<4x8xf32>, tensor<4x8xf32>
   }
 }
@@ -91,8 +91,8 @@ module {
     %6 = oriel.add %4, %5 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
     %7 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     %8 = oriel.add %7, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
-    %9 = oriel.linear %x, %w {oriel.cluster = 7 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %10 = oriel.add %9, %x {oriel.cluster = 8 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %9 = oriel.linear %x, %w {oriel.fusion_cluster = 7 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %10 = oriel.add %9, %x {oriel.fusion_cluster = 8 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
     return %0, %1, %3, %6, %8, %10 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
   }
 }
@@ -199,13 +199,13 @@ module {
 
 // The activation of a layer: with what it is of, where that is wanted, and alone.
 // CHECK-LABEL: func.func @activation
-// CHECK-NEXT: %[[Y:.*]], %[[PRE:.*]] = oriel.linear_activation %arg0, %arg1, %arg2 {kind = "gelu_tanh", oriel.cluster = 1 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>, #oriel.sharding<[{}, {a}]>], origin = 3 : i64, transpose_weight = true}
+// CHECK-NEXT: %[[Y:.*]], %[[PRE:.*]] = oriel.linear_activation %arg0, %arg1, %arg2 {kind = "gelu_tanh", oriel.fusion_cluster = 1 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>, #oriel.sharding<[{}, {a}]>], origin = 3 : i64, transpose_weight = true}
 // CHECK-NEXT: %[[Z:.*]] = oriel.linear_activation %arg0, %arg1 {kind = "gelu_tanh", origin = 5 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
 // CHECK-NEXT: return %[[PRE]], %[[Y]], %[[Z]]
 module {
   func.func @activation(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>, %b: tensor<16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
-    %0 = oriel.linear %x, %w, %b {oriel.cluster = 1 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>], origin = 3 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<4x16xf32>
-    %1 = oriel.activation %0 {kind = "gelu_tanh", oriel.cluster = 2 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>], origin = 4 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %0 = oriel.linear %x, %w, %b {oriel.fusion_cluster = 1 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>], origin = 3 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.activation %0 {kind = "gelu_tanh", oriel.fusion_cluster = 2 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>], origin = 4 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
     %2 = oriel.linear %x, %w {origin = 5 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
     %3 = oriel.activation %2 {kind = "gelu_tanh", origin = 6 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
     return %0, %1, %3 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
