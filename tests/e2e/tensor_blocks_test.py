@@ -105,6 +105,13 @@ class TensorBlocksTest(TensorParallelTestCase):
         odd = Gpt(sequence=16, own_loss=True, shifted=True, vocabulary=129)
         self.assert_same(self.numbers(self.plan("--mesh", "tp=2", gpt=odd), 2), self.numbers(self.plan(gpt=odd), 1), "129 classes")
 
+    def test_a_loss_of_the_model_in_bf16(self):
+        """What widens its logits is in the way neither of more classes nor of one op with their layer."""
+        gpt = Gpt(sequence=16, own_loss=True, shifted=True, vocabulary=129)
+        plan = self.plan("--mesh", "tp=2", "--fuse-loss", gpt=gpt,
+                         change=lambda recipe: recipe.replace("precision: f32", "precision: bf16"))
+        self.assertIn(b"linear_logsumexp", plan.read_bytes())
+
     def test_steps_that_do_not_divide(self):
         """A norm of what the ranks do not divide is no error: nobody asked to split it."""
         gpt = Gpt(sequence=16, hidden=63, heads=3, head_norms=True)
