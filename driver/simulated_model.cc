@@ -28,13 +28,15 @@ namespace {
 
 using Module = mlir::OwningOpRef<mlir::ModuleOp>;
 
-// Of the model's output that a loss sums.
-int64_t positionsOf(mlir::func::FuncOp main, llvm::StringRef output) {
+// Of the model's output that a loss sums, or of its tokens where that is its own loss.
+int64_t positionsOf(mlir::func::FuncOp main, const Recipe::Loss& loss) {
   mlir::Operation* terminator = main.getBody().front().getTerminator();
   for (mlir::OpOperand& operand : terminator->getOpOperands()) {
     mlir::FailureOr<ir::ValueRole> role = ir::resultRole(main, operand.getOperandNumber());
-    if (mlir::failed(role) || role->ref != output) continue;
-    return positionsOfLoss(ir::tensorType(operand.get()));
+    if (mlir::failed(role) || role->ref != loss.output) continue;
+    const int64_t positions = positionsOfLoss(ir::tensorType(operand.get()));
+    const bool isOwn = positions == 1 && loss.kind == Recipe::LossKind::kSum;
+    return isOwn ? positionsOfOwnLoss(main) : positions;
   }
   return 1;
 }
@@ -263,8 +265,8 @@ absl::StatusOr<SimulatedModel::Structure> SimulatedModel::structure(const Strate
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, phases_->recipeFor(strategy));
   ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, phases_->typedFor(recipe, strategy));
   mlir::func::FuncOp main = mainOf(*typed->module);
-  return Structure{static_cast<int64_t>(typed->parts->parts.size()),
-                   positionsOf(main, recipe.loss.output), encodersOf(main, *typed->parts)};
+  return Structure{static_cast<int64_t>(typed->parts->parts.size()), positionsOf(main, recipe.loss),
+                   encodersOf(main, *typed->parts)};
 }
 
 }  // namespace oriel::driver

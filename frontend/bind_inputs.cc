@@ -137,8 +137,10 @@ LogicalResult checkBindings(mlir::Location location, const onnx::GraphProto& gra
                             const DimensionBindings& bind) {
   auto error = [&] { return mlir::emitError(location); };
   std::vector<std::string> symbols, whole;
+  std::string unnamed;  // an input with a dimension that has neither a name nor a size
   for (const auto& input : graph.input()) {
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      if (dim.dim_param().empty() && !dim.has_dim_value()) unnamed = input.name();
       if (dim.dim_param().empty()) continue;
       whole.push_back(dim.dim_param());
       for (std::string& name : namesInDimension(location.getContext(), dim.dim_param())) {
@@ -150,6 +152,10 @@ LogicalResult checkBindings(mlir::Location location, const onnx::GraphProto& gra
     if (!llvm::is_contained(symbols, name) && !llvm::is_contained(whole, name)) {
       auto diagnostic = error();
       diagnostic << "no input has a dimension named \"" << name << "\"";
+      if (symbols.empty() && !unnamed.empty()) {
+        return diagnostic << ": that of \"" << unnamed
+                          << "\" has no name; export the model with names for its dimensions";
+      }
       if (symbols.empty()) {
         return diagnostic << ": all dimensions of this model have fixed sizes";
       }

@@ -32,6 +32,12 @@ TEST(BindInputs, BoundNameThatNoInputHas) {
             HasSubstr("did you mean \"batch\"")));
 }
 
+TEST(BindInputs, BoundWhereADimensionHasNoName) {
+  EXPECT_THAT(errorsOf("g (float[?, 2] x) => (float[2] y) { y = ReduceSum<keepdims = 0>(x) }",
+                       {{{"batch", 2}}}),
+              HasSubstr("that of \"x\" has no name"));
+}
+
 TEST(BindInputs, BoundBelowNothing) {
   EXPECT_THAT(errorsOf("g (float[N] x) => (float[N] y) { y = Neg(x) }", {{{"N", -1}}}),
               HasSubstr("bound to -1; it must be at least 0"));

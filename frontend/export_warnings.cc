@@ -114,7 +114,12 @@ class ExportWarnings {
   // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
   // merging equal ones; empty if there is none. Training such a model ties what was merged.
   std::string optimizedWeight() const {
+    llvm::StringSet<> read;
+    for (const auto* node : nodes_) {
+      for (const std::string& input : node->input()) read.insert(input);
+    }
     for (const std::string& name : model_.initializerNames()) {
+      if (!read.contains(name)) continue;
       // Another exporter, or one too old to tell, describes none.
       if (model_.describesPartOf(name) && isParameter(name) && !model_.describes(name)) {
         return name;

@@ -141,6 +141,10 @@ TEST(Hostile, TextDeepBehindManyArrows) {
 TEST(Hostile, UnknownDomain) {
   EXPECT_THAT(errorsOf(modelText("g (float[2] x) => (float[2] y) { y = com.acme.Frob(x) }")),
               AllOf(HasSubstr("Frob (domain \"com.acme\""), HasSubstr("does not import")));
+  EXPECT_THAT(errorsOf("<ir_version: 8, opset_import: [\"\" : 13]> g (float[2, 2] x) => "
+                       "(float[2, 2] y) { y = Trilu(x) }"),
+              AllOf(HasSubstr("Trilu (opset 13), which Oriel imports from opset 14 on"),
+                    Not(HasSubstr("nearest"))));
 }
 
 TEST(Hostile, ThreeGigabytesInASmallFile) {

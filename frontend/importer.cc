@@ -220,7 +220,15 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
     if (!first.domain().empty()) {
       diagnostic << "domain \"" << first.domain() << "\", ";
     }
-    diagnostic << "opset " << versionOf(first) << "), which Oriel does not import";
+    const int64_t version = versionOf(first);
+    const std::vector<int64_t> versions =
+        first.domain().empty() ? registry.versions(op) : std::vector<int64_t>();
+    diagnostic << "opset " << version << "), which Oriel ";
+    if (!versions.empty() && version < versions.front()) {
+      diagnostic << "imports from opset " << versions.front() << " on";
+    } else {
+      diagnostic << "does not import";
+    }
     if (std::string path = modulePath(first); !path.empty()) {
       diagnostic << "; it is in the module " << path;
     }
@@ -230,7 +238,7 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
     std::string nearest = registry.nearest(op);
     auto& note = diagnostic.attachNote();
     note << registry.names().size() << " ops are supported, docs/generated/onnx_ops.md lists them";
-    if (!nearest.empty()) {
+    if (!nearest.empty() && nearest != op) {
       note << "; the nearest by name is " << nearest;
     }
     if (first.domain() == "com.microsoft") {

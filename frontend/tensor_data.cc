@@ -132,13 +132,14 @@ llvm::Expected<llvm::SmallString<256>> joinLocation(llvm::StringRef folder,
                                                     llvm::StringRef location,
                                                     llvm::StringRef tensorName) {
   namespace path = llvm::sys::path;
-  bool goesUp = llvm::is_contained(llvm::make_range(path::begin(location), path::end(location)),
-                                   llvm::StringRef(".."));
+  llvm::SmallString<256> direct(location);
+  path::remove_dots(direct, /*remove_dot_dot=*/true);
+  const bool goesUp = path::begin(direct) != path::end(direct) && *path::begin(direct) == "..";
   if (path::is_absolute(location) || goesUp) {
     return escapes(location, tensorName);
   }
   llvm::SmallString<256> joined(folder.empty() ? "." : folder);
-  path::append(joined, location);
+  path::append(joined, direct);
   return joined;
 }
 

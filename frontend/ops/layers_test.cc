@@ -55,17 +55,25 @@ TEST(Losses, CrossEntropy) {
   // No label is ignored.
   EXPECT_THAT(irOfBody("float[2, 5] x, int64[2] l", "y = SoftmaxCrossEntropyLoss(x, l)"),
               HasSubstr("ignore_index = -9223372036854775808"));
-  // What ONNX defines it by: of each row, with weights, and where its logarithms are read.
-  for (const char* body :
-       {"y = SoftmaxCrossEntropyLoss<reduction = \"none\">(x, l)",
-        "y = SoftmaxCrossEntropyLoss(x, l, w)", "z, y = SoftmaxCrossEntropyLoss(x, l)"}) {
-    EXPECT_THAT(irOfBody("float[2, 5] x, int64[2] l, float[5] w", body),
-                Not(HasSubstr("cross_entropy %")))
-        << body;
-  }
+  // Of each row, and with weights of the classes: the mean is one of these.
+  EXPECT_EQ(opsOfBody("float[2, 5, 3] x, int64[2, 3] l",
+                      "y = SoftmaxCrossEntropyLoss<reduction = \"none\">(x, l)"),
+            "transpose token_losses");
+  EXPECT_EQ(opsOfBody("float[2, 5] x, int64[2] l, float[5] w",
+                      "y = SoftmaxCrossEntropyLoss<ignore_index = 3>(x, l, w)"),
+            "token_losses equal select gather select mul reduce_sum reduce_sum div");
+  EXPECT_EQ(opsOfBody("float[2, 5] x, int32[2] l, float[5] w",
+                      "y = SoftmaxCrossEntropyLoss<reduction = \"sum\">(x, l, w)"),
+            "token_losses cast equal select gather select mul reduce_sum");
+  // What ONNX defines it by, where its logarithms are read.
+  EXPECT_THAT(opsOfBody("float[2, 5] x, int64[2] l", "z, y = SoftmaxCrossEntropyLoss(x, l)"),
+              Not(HasSubstr("cross_entropy")));
   // PyTorch's exporters write probabilities in the place of labels.
   EXPECT_EQ(opsOfBody("float[2, 5] x, float[2, 5] p", "y = SoftmaxCrossEntropyLoss(x, p)"),
-            "reduce_max sub exp reduce_sum log sub mul reduce_sum neg div");
+            "reduce_max sub exp reduce_sum log sub mul reduce_sum neg reduce_sum div");
+  EXPECT_EQ(opsOfBody("float[2, 5] x, float[2, 5] p, float[5] w",
+                      "y = SoftmaxCrossEntropyLoss<reduction = \"none\">(x, p, w)"),
+            "reduce_max sub exp reduce_sum log sub mul reshape mul reduce_sum neg");
 }
 
 TEST(Activations, NamedAndComposed) {

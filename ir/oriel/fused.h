@@ -23,6 +23,11 @@ void attachNorms(mlir::MLIRContext* context);
 // `linear_activation` would be two launches in any case.
 bool isEpilogueActivation(llvm::StringRef kind);
 
+// The loss of each row, 0 of ignored ones, of each row's logsumexp and its label's logit.
+mlir::Value rowLosses(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value logsumexp,
+                      mlir::Value labelLogit, mlir::Value labels, int64_t ignoreIndex,
+                      int64_t origin);
+
 // The results of a cross entropy (sum of losses, count, logsumexp) of each row's logsumexp and its
 // label's logit.
 llvm::SmallVector<mlir::Value> lossOfRows(mlir::OpBuilder& builder, mlir::Location loc,

@@ -26,12 +26,10 @@ llvm::SmallVector<int64_t> gatheredShape(llvm::ArrayRef<int64_t> table,
 
 // Leading dimensions that the table and the indices have in common, if any.
 LogicalResult checkBatch(const InferenceContext& context, llvm::ArrayRef<int64_t> table,
-                         llvm::ArrayRef<int64_t> indices, int64_t dim, int64_t batchDims,
-                         mlir::Value first) {
+                         llvm::ArrayRef<int64_t> indices, int64_t dim, int64_t batchDims) {
   if (batchDims == 0) return mlir::success();
-  if (batchDims != dim || first) {
-    return context.refuse("expects batch_dims of 0 or, without `first`, of dim, ", dim, ", got ",
-                          batchDims);
+  if (batchDims != dim) {
+    return context.refuse("expects batch_dims of 0 or of dim, ", dim, ", got ", batchDims);
   }
   if (batchDims <= static_cast<int64_t>(indices.size()) &&
       table.take_front(batchDims) == indices.take_front(batchDims)) {
@@ -51,8 +49,8 @@ LogicalResult GatherOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   int64_t dim = adaptor.getDim();
   if (failed(context.expectDim("a dim", dim, input.size())) ||
       failed(context.expectPiece(adaptor.getFirst(), "rows", adaptor.getRows(), input[dim])) ||
-      failed(checkBatch(context, input, shapeOf(adaptor.getIndices()), dim, adaptor.getBatchDims(),
-                        adaptor.getFirst()))) {
+      failed(
+          checkBatch(context, input, shapeOf(adaptor.getIndices()), dim, adaptor.getBatchDims()))) {
     return failure();
   }
   return context.addResult(gatheredShape(input, shapeOf(adaptor.getIndices()), dim,
@@ -99,8 +97,7 @@ LogicalResult ScatterAddOp::verify() {
   InferenceContext context(getLoc(), getOperationName());
   llvm::ArrayRef<int64_t> table = getType().getShape();
   if (failed(context.expectDim("a dim", getDim(), table.size())) ||
-      failed(checkBatch(context, table, shapeOf(getIndices()), getDim(), getBatchDims(),
-                        getFirst())) ||
+      failed(checkBatch(context, table, shapeOf(getIndices()), getDim(), getBatchDims())) ||
       failed(context.expectShape(
           "updates", getUpdates(),
           gatheredShape(table, shapeOf(getIndices()), getDim(), getBatchDims()))) ||

@@ -77,7 +77,7 @@ def RmsNormGradOp : Oriel_Op<"rms_norm_grad",
 }
 
 def SoftmaxOp : Oriel_Op<"softmax", (ins Oriel_FloatTensor:$input, Oriel_IntAttr:$dim),
-    [Differentiable, SameOperandsAndResultType, OverwritingOp, PreciseOp, ShardedOp]> {
+    [Differentiable, SameOperandsAndResultType, OverwritingOp, PreciseOp, SteppedShardedOp]> {
   let summary = "Softmax along one dimension";
   let description = [{
     `exp(x - max) / Σ exp(x - max)`; a row of -inf alone gives NaN.
@@ -91,7 +91,7 @@ def SoftmaxOp : Oriel_Op<"softmax", (ins Oriel_FloatTensor:$input, Oriel_IntAttr
 
 def SoftmaxGradOp : Oriel_Op<"softmax_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$output, Oriel_IntAttr:$dim),
-    [SameOperandsAndResultType, ShardedOp]> {
+    [SameOperandsAndResultType, SteppedShardedOp]> {
   let summary = "Cotangent of softmax's input";
   let description = [{
     `output * (cotangent - Σ cotangent * output)`. Made by autodiff; removed by `lower`.

@@ -53,14 +53,28 @@ ShardingRule RmsNormGradOp::getShardingRule() {
   return rule.take();
 }
 
-ShardingRule SoftmaxOp::getShardingRule() {
-  return pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+namespace {
+
+// Of operands and a result of one shape, along a dimension of which are rows.
+RuleBuilder rowsAlong(mlir::Operation* op, int64_t dim) {
+  RuleBuilder rule(op);
+  Dims dims;
+  for (auto [i, size] : llvm::enumerate(shapeOf(op->getResult(0)))) {
+    dims.push_back(static_cast<int64_t>(i) == dim ? rule.steps(size) : rule.parallel(size));
+  }
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) rule.operand(i, dims);
+  rule.result(0, dims);
+  return rule;
 }
 
+}  // namespace
+
+ShardingRule SoftmaxOp::getShardingRule() { return rowsAlong(*this, getDim()).take(); }
+
 ShardingRule SoftmaxGradOp::getShardingRule() {
-  ShardingRule rule = pointwiseRule(*this, {static_cast<int64_t>(getDim())});
-  rule.linear = {{0}};
-  return rule;
+  RuleBuilder rule = rowsAlong(*this, getDim());
+  rule.linearIn({0});
+  return rule.take();
 }
 
 }  // namespace oriel::ir

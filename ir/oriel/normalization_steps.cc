@@ -1,4 +1,4 @@
-// Normalisations and their derivatives as ops whose own rules split the dimension that is
+// Normalisations, softmax and their derivatives as ops whose own rules split the dimension that is
 // normalised: means of rows are scaled sums over ranks.
 #include <numeric>
 
@@ -16,12 +16,14 @@ using mlir::Value;
 // Builds ops in the type of the statistics, on rows along the last dimension.
 class RowSteps {
  public:
-  RowSteps(mlir::OpBuilder& builder, mlir::Operation* op, Value statistics, int64_t origin)
-      : builder_(builder), loc_(op->getLoc()), element_(elementOf(statistics)), origin_(origin) {}
+  RowSteps(mlir::OpBuilder& builder, mlir::Operation* op, mlir::Type statistics, int64_t origin)
+      : builder_(builder), loc_(op->getLoc()), element_(statistics), origin_(origin) {}
 
   Value add(Value a, Value b) { return AddOp::create(builder_, loc_, a, b, origin_); }
   Value sub(Value a, Value b) { return SubOp::create(builder_, loc_, a, b, origin_); }
   Value mul(Value a, Value b) { return MulOp::create(builder_, loc_, a, b, origin_); }
+  Value div(Value a, Value b) { return DivOp::create(builder_, loc_, a, b, origin_); }
+  Value exp(Value a) { return ExpOp::create(builder_, loc_, a, origin_); }
   Value plus(Value a, double b) { return add(a, scalarConstant(builder_, loc_, b, a, origin_)); }
 
   Value cast(Value value, mlir::Type element) {
@@ -33,13 +35,19 @@ class RowSteps {
   // With the element type of `like`.
   Value as(Value value, Value like) { return cast(value, elementOf(like)); }
 
+  // Over a dimension, which stays with size 1.
+  Value sum(Value value, int64_t dim) {
+    return ReduceSumOp::create(builder_, loc_, value, {dim}, /*keep_dims=*/true, origin_);
+  }
+  Value max(Value value, int64_t dim) {
+    return ReduceMaxOp::create(builder_, loc_, value, {dim}, /*keep_dims=*/true, origin_);
+  }
   // [rows.., n] -> [rows.., 1]
   Value mean(Value value) {
     llvm::ArrayRef<int64_t> shape = shapeOf(value);
-    const auto last = static_cast<int64_t>(shape.size()) - 1;
     const double share = 1.0 / static_cast<double>(shape.back());
-    Value sum = ReduceSumOp::create(builder_, loc_, value, {last}, /*keep_dims=*/true, origin_);
-    return mul(sum, scalarConstant(builder_, loc_, share, sum, origin_));
+    Value total = sum(value, static_cast<int64_t>(shape.size()) - 1);
+    return mul(total, scalarConstant(builder_, loc_, share, total, origin_));
   }
   // 1 / √(mean of squares + epsilon), of rows
   Value inverseRoot(Value value, double epsilon) {
@@ -86,7 +94,7 @@ Value rmsWeight(Op op, RowSteps& steps) {
 }  // namespace
 
 llvm::SmallVector<Value> RmsNormOp::decompose(mlir::OpBuilder& builder) {
-  RowSteps steps(builder, *this, getInvRms(), getOrigin());
+  RowSteps steps(builder, *this, elementOf(getInvRms()), getOrigin());
   Value x = steps.wide(getInput());
   Value inverse = steps.inverseRoot(x, getEpsilon());
   Value result = steps.mul(steps.mul(x, inverse), rmsWeight(*this, steps));
@@ -94,7 +102,7 @@ llvm::SmallVector<Value> RmsNormOp::decompose(mlir::OpBuilder& builder) {
 }
 
 llvm::SmallVector<Value> RmsNormGradOp::decompose(mlir::OpBuilder& builder) {
-  RowSteps steps(builder, *this, getInvRms(), getOrigin());
+  RowSteps steps(builder, *this, elementOf(getInvRms()), getOrigin());
   Value inverse = steps.column(getInvRms());
   Value cotangent = steps.wide(getCotangent());
   Value normed = steps.mul(steps.wide(getInput()), inverse);
@@ -104,7 +112,7 @@ llvm::SmallVector<Value> RmsNormGradOp::decompose(mlir::OpBuilder& builder) {
 }
 
 llvm::SmallVector<Value> LayerNormOp::decompose(mlir::OpBuilder& builder) {
-  RowSteps steps(builder, *this, getMean(), getOrigin());
+  RowSteps steps(builder, *this, elementOf(getMean()), getOrigin());
   Value x = steps.wide(getInput());
   Value mean = steps.mean(x);
   Value centered = steps.sub(x, mean);
@@ -115,7 +123,7 @@ llvm::SmallVector<Value> LayerNormOp::decompose(mlir::OpBuilder& builder) {
 }
 
 llvm::SmallVector<Value> LayerNormGradOp::decompose(mlir::OpBuilder& builder) {
-  RowSteps steps(builder, *this, getMean(), getOrigin());
+  RowSteps steps(builder, *this, elementOf(getMean()), getOrigin());
   Value inverse = steps.column(getInvStd());
   Value cotangent = steps.wide(getCotangent());
   Value centered = steps.sub(steps.wide(getInput()), steps.column(getMean()));
@@ -125,6 +133,21 @@ llvm::SmallVector<Value> LayerNormGradOp::decompose(mlir::OpBuilder& builder) {
   return {steps.as(steps.mul(inverse, across), getInputGrad()),
           steps.as(steps.sumOfRows(steps.mul(cotangent, normed)), getWeightGrad()),
           steps.as(steps.sumOfRows(cotangent), getBiasGrad())};
+}
+
+llvm::SmallVector<Value> SoftmaxOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps steps(builder, *this, wideType(elementOf(getInput())), getOrigin());
+  const auto dim = static_cast<int64_t>(getDim());
+  Value x = steps.wide(getInput());
+  Value exp = steps.exp(steps.sub(x, steps.max(x, dim)));
+  return {steps.as(steps.div(exp, steps.sum(exp, dim)), getResult())};
+}
+
+llvm::SmallVector<Value> SoftmaxGradOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps steps(builder, *this, wideType(elementOf(getOutput())), getOrigin());
+  Value g = steps.wide(getCotangent()), y = steps.wide(getOutput());
+  Value along = steps.sum(steps.mul(g, y), static_cast<int64_t>(getDim()));
+  return {steps.as(steps.mul(y, steps.sub(g, along)), getResult())};
 }
 
 }  // namespace oriel::ir

@@ -131,7 +131,7 @@ def GatherOp : Oriel_Op<"gather",
     `result[c.., i.., b..] = input[c.., indices[c.., i..], b..]`, ONNX `GatherElements` along the
     last dimension.
 
-    With `first` and `rows`, not with these, the input is a piece of a table of `rows` rows, which begins
+    With `first` and `rows` the input is a piece of a table of `rows` rows, which begins
     at row `first`: indices are those of the whole table, and one of another piece gives
     zeros. No derivative: autodiff comes before the partition.
 

@@ -251,7 +251,7 @@ ShardingRule ConcatOp::getShardingRule() {
 ShardingRule GatherOp::getShardingRule() {
   RuleBuilder rule(*this);
   llvm::ArrayRef<int64_t> input = shapeOf(getInput());
-  bool isCut = !getFirst() && getBatchDims() == 0 && !getType().getElementType().isInteger(1);
+  bool isCut = !getFirst() && !getType().getElementType().isInteger(1);
   int rows = isCut ? rule.sum(input[getDim()]) : kWhole;
   Dims outer = rule.parallel(input.take_front(getDim()));
   Dims picked = rule.parallel(shapeOf(getIndices()).drop_front(getBatchDims()));
@@ -272,7 +272,7 @@ mlir::Operation* GatherOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange
 ShardingRule ScatterAddOp::getShardingRule() {
   RuleBuilder rule(*this);
   llvm::ArrayRef<int64_t> result = getType().getShape();
-  int rows = getFirst() || getBatchDims() != 0 ? kWhole : rule.parallel(result[getDim()]);
+  int rows = getFirst() ? kWhole : rule.parallel(result[getDim()]);
   Dims outer = rule.parallel(result.take_front(getDim()));
   Dims added = rule.sum(shapeOf(getIndices()).drop_front(getBatchDims()));
   Dims inner = rule.parallel(result.drop_front(getDim() + 1));

@@ -41,18 +41,30 @@ LogicalResult CrossEntropyOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation
   return success();
 }
 
+LogicalResult TokenLossesOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                              Adaptor adaptor,
+                                              llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value logits = adaptor.getLogits();
+  if (failed(checkLogits(context, logits, adaptor.getLabels()))) return failure();
+  results.append(
+      2, mlir::RankedTensorType::get(shapeOf(logits).drop_back(), wideType(elementOf(logits))));
+  return success();
+}
+
 LogicalResult CrossEntropyGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
                                                    Adaptor adaptor,
                                                    llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
   Value logits = adaptor.getLogits();
+  if (failed(checkLogits(context, logits, adaptor.getLabels()))) return failure();
   mlir::Type elementType = wideType(elementOf(logits));
-  if (failed(checkLogits(context, logits, adaptor.getLabels())) ||
-      failed(context.expectType("a cotangent", adaptor.getCotangent(),
-                                mlir::RankedTensorType::get({}, elementType))) ||
-      failed(context.expectType(
-          "a logsumexp", adaptor.getLogsumexp(),
-          mlir::RankedTensorType::get(shapeOf(logits).drop_back(), elementType))) ||
+  auto rows = mlir::RankedTensorType::get(shapeOf(logits).drop_back(), elementType);
+  Value cotangent = adaptor.getCotangent();
+  const bool isOfAll = shapeOf(cotangent).empty();
+  if (failed(context.expectType("a cotangent", cotangent,
+                                isOfAll ? rows.clone(llvm::ArrayRef<int64_t>{}) : rows)) ||
+      failed(context.expectType("a logsumexp", adaptor.getLogsumexp(), rows)) ||
       failed(context.expectPiece(adaptor.getFirst(), "classes", adaptor.getClasses(),
                                  shapeOf(logits).back()))) {
     return failure();

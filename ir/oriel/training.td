@@ -61,6 +61,23 @@ def CrossEntropyOp : Oriel_Op<"cross_entropy",
                       Oriel_FloatTensor:$logsumexp);
 }
 
+def TokenLossesOp : Oriel_Op<"token_losses",
+    (ins Oriel_FloatTensor:$logits, Oriel_IndexTensor:$labels,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
+    [Differentiable, InferTypes, SteppedShardedOp]> {
+  let summary = "The loss of each token";
+  let description = [{
+    `cross_entropy` before its sum: `losses[n..] = logsumexp(logits) - logits[label]`, 0 for ignored
+    labels. Less than nothing, it is the logarithm of the label's probability, as preferences and
+    policies take it.
+
+    Example: `%losses, %lse = oriel.token_losses %logits, %labels : (tensor<2x64x128xf32>,
+    tensor<2x64xi64>) -> (tensor<2x64xf32>, tensor<2x64xf32>)`. Made by `raise`, and by the importer;
+    removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$losses, Oriel_FloatTensor:$logsumexp);
+}
+
 def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$logits,
          Oriel_IndexTensor:$labels, Oriel_FloatTensor:$logsumexp,
@@ -70,7 +87,7 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
   let summary = "Cotangent of the logits";
   let description = [{
     `result = cotangent * (softmax(logits) - onehot(label))`, 0 for ignored labels;
-    `cotangent` (rank 0) is that of `loss_sum`. With `first` and `classes` the logits are
+    `cotangent` is that of `loss_sum` (rank 0) or of each token's loss (`[n..]`). With `first` and `classes` the logits are
     those of a piece of `classes` classes, which begins at class `first`; the `logsumexp`
     is that of all. Made by autodiff, on pieces by `partition`; removed by `lower`.
 

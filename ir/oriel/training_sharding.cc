@@ -20,31 +20,65 @@ ShardingRule CrossEntropyOp::getShardingRule() {
   return rule.take();
 }
 
-// logsumexp = max + log Σ exp(logits - max), each row's loss is its logsumexp less the logit of
-// its label. What has the logits' size is read, and not made.
-llvm::SmallVector<Value> CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
-  mlir::Location loc = getLoc();
-  int64_t origin = getOrigin(), rank = shapeOf(getLabels()).size();
+ShardingRule TokenLossesOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getLabels()));
+  int classes = rule.steps(shapeOf(getLogits()).back());
+  rule.operand(0, rows + classes);
+  rule.operand(1, rows);
+  rule.result(0, rows);
+  rule.result(1, rows);
+  return rule.take();
+}
+
+namespace {
+
+// Of each row; what has the logits' size is read, and not made.
+struct RowSteps {
+  Value logsumexp;   // max + log Σ exp(logits - max)
+  Value labelLogit;  // 0 for an ignored label
+};
+
+template <typename Op>
+RowSteps stepsOfRows(mlir::OpBuilder& builder, Op op) {
+  mlir::Location loc = op.getLoc();
+  int64_t origin = op.getOrigin(), rank = shapeOf(op.getLabels()).size();
   // The rows' numbers, in the type that they are summed in.
-  mlir::RankedTensorType rowType = getLogsumexp().getType();
+  mlir::RankedTensorType rowType = op.getLogsumexp().getType();
   auto wide = [&](Value value) -> Value {
     if (value.getType() == rowType) return value;
     return CastOp::create(builder, loc, rowType, value, origin);
   };
   Value max =
-      wide(ReduceMaxOp::create(builder, loc, getLogits(), {rank}, /*keep_dims=*/false, origin));
-  Value sum = SumExpOp::create(builder, loc, getLogits(), max, origin);
+      wide(ReduceMaxOp::create(builder, loc, op.getLogits(), {rank}, /*keep_dims=*/false, origin));
+  Value sum = SumExpOp::create(builder, loc, op.getLogits(), max, origin);
   Value logsumexp =
       AddOp::create(builder, loc, max, LogOp::create(builder, loc, sum, origin), origin);
-  Value logit = wide(LabelLogitsOp::create(builder, loc, getLogits(), getLabels(), getIgnoreIndex(),
-                                           /*first=*/Value(), /*classes=*/0, origin));
+  Value logit =
+      wide(LabelLogitsOp::create(builder, loc, op.getLogits(), op.getLabels(), op.getIgnoreIndex(),
+                                 /*first=*/Value(), /*classes=*/0, origin));
+  return {logsumexp, logit};
+}
 
-  return lossOfRows(builder, loc, logsumexp, logit, getLabels(), getIgnoreIndex(), origin);
+}  // namespace
+
+llvm::SmallVector<Value> CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps rows = stepsOfRows(builder, *this);
+  return lossOfRows(builder, getLoc(), rows.logsumexp, rows.labelLogit, getLabels(),
+                    getIgnoreIndex(), getOrigin());
+}
+
+llvm::SmallVector<Value> TokenLossesOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps rows = stepsOfRows(builder, *this);
+  return {rowLosses(builder, getLoc(), rows.logsumexp, rows.labelLogit, getLabels(),
+                    getIgnoreIndex(), getOrigin()),
+          rows.logsumexp};
 }
 
 ShardingRule CrossEntropyGradOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.parallel(shapeOf(getLabels()));
+  if (!shapeOf(getCotangent()).empty()) rule.operand(0, rows);
   int classes = getFirst() ? kWhole : rule.parallel(shapeOf(getLogits()).back());
   rule.operand(1, rows + classes);
   rule.operand(2, rows);

@@ -163,6 +163,7 @@ void AddLosses(const Sizes& s, std::vector<BenchLaunch>& launches) {
   const TensorSpec logits = BF16({rows, v}), row = F32({rows}), scalar = F32({}),
                    labels{DType::kI64, {rows}};
   Add(launches, {"cross_entropy", {logits, labels}, {scalar, scalar, row}, {}, 0, 0, v});
+  Add(launches, {"token_losses", {logits, labels}, {row, row}, {}, 0, 0, v});
   Add(launches, {"cross_entropy_grad", {scalar, logits, labels, row}, {logits}, {}, 0, 0, v});
   // What a rank has of classes that are split.
   Add(launches, {"sum_exp", {logits, BF16({rows})}, {BF16({rows})}, {}});

@@ -23,13 +23,14 @@ absl::Status CheckIndices(const char* kernel, const I* indices, const GatherShap
   return absl::OkStatus();
 }
 
-// The row of the table that index k names; outside of [0, size) for a row of another piece.
+// The row of the table that index k names; -1 for a row of another piece.
 template <typename I>
 int64_t RowOf(const I* indices, int64_t k, const GatherShape& shape, int64_t first) {
-  const int64_t index = indices[k], row = index < 0 ? index + shape.rows.whole : index;
-  return row - first + k / shape.batch_count * shape.batch_size;
+  const int64_t index = indices[k];
+  const int64_t own = (index < 0 ? index + shape.rows.whole : index) - first;
+  if (own < 0 || own >= shape.batch_size) return -1;
+  return own + k / shape.batch_count * shape.batch_size;
 }
-bool HasRow(int64_t row, const GatherShape& shape) { return row >= 0 && row < shape.size; }
 
 template <typename I>
 absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
@@ -48,7 +49,7 @@ absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
     ParallelFor(threads, shape.outer * shape.count, shape.inner, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = RowOf(indices, i % shape.count, shape, first);
-        if (HasRow(row, shape)) {
+        if (row >= 0) {
           std::memcpy(result + i * row_bytes,
                       table + (i / shape.count * shape.size + row) * row_bytes, row_bytes);
         } else {
@@ -90,7 +91,7 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
     std::fill(first, next, shape.count);
     for (int64_t k = shape.count; k-- > 0;) {
       const int64_t row = RowOf(indices, k, shape, begin_row);
-      if (!HasRow(row, shape)) continue;
+      if (row < 0) continue;
       next[k] = first[row];
       first[row] = k;
     }

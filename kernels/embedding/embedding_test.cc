@@ -83,6 +83,35 @@ TEST(EmbeddingTest, BatchDims) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// A piece of each row: what another piece has is 0, and not of the row beside it.
+TEST(EmbeddingTest, BatchDimsOfPieces) {
+  constexpr int64_t kSize = 7;
+  const int64_t cuts[] = {0, 3, kSize};
+  for (DType index : {DType::kI64, DType::kI32}) {
+    const Tensor x = Tensor::Random(DType::kF32, {4, kSize}, 1);
+    const Tensor u = Tensor::Random(DType::kF32, {4, 5}, 2);
+    const Tensor i = Tensor::Random(index, {4, 5}, 3, -kSize, kSize);
+    testing::Attributes batch = {{"dim", int64_t{1}}, {"batch_dims", int64_t{1}}};
+    const std::vector<double> whole = RunKernel("gather", {x, i}, {u.spec()}, batch)[0].values();
+    const Tensor added = RunKernel("scatter_add", {i, u}, {x.spec()}, batch)[0];
+    batch["rows"] = kSize;
+    std::vector<double> sum(whole.size());
+    for (int k = 0; k < 2; ++k) {
+      const Tensor piece = testing::ColumnsOf(x, cuts[k], cuts[k + 1] - cuts[k]);
+      const Tensor first = Tensor::Scalar(DType::kI64, static_cast<double>(cuts[k]));
+      const std::vector<double> own =
+          RunKernel("gather", {piece, i, first}, {u.spec()}, batch)[0].values();
+      for (size_t at = 0; at < sum.size(); ++at) {
+        EXPECT_TRUE(own[at] == 0 || sum[at] == 0);
+        sum[at] += own[at];
+      }
+      EXPECT_EQ(RunKernel("scatter_add", {i, u, first}, {piece.spec()}, batch)[0].values(),
+                testing::ColumnsOf(added, cuts[k], piece.shape()[1]).values());
+    }
+    EXPECT_EQ(sum, whole);
+  }
+}
+
 TEST(EmbeddingTest, GatherPicksRows) {
   for (const Case& c : kCases) {
     for (DType index : {DType::kI64, DType::kI32}) {

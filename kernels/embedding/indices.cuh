@@ -13,9 +13,9 @@ template <typename I>
 __device__ inline int64_t RowOf(const GatherArgs& args, const I* indices, int64_t k,
                                 int64_t first) {
   const int64_t index = indices[k], rows = args.rows.whole;
-  const int64_t row =
-      (index < 0 ? index + rows : index) - first + k / args.batch_count * args.batch_size;
-  return index >= -rows && index < rows && row >= 0 && row < args.size ? row : -1;
+  const int64_t own = (index < 0 ? index + rows : index) - first;
+  const bool has = index >= -rows && index < rows && own >= 0 && own < args.batch_size;
+  return has ? own + k / args.batch_count * args.batch_size : -1;
 }
 
 // Reports an index that is out of range.

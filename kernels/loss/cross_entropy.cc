@@ -15,6 +15,13 @@ absl::StatusOr<CrossEntropyShape> CrossEntropyShape::Make(const KernelSpec& spec
   return CrossEntropyShape{runtime::NumElements(rows), x.shape.back(), ignore_index, classes};
 }
 
+absl::StatusOr<bool> IsCotangentOfRows(const KernelSpec& spec) {
+  const bool is_of_rows = spec.operands[0].rank() > 0;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, ComputeDType(spec.operands[1].dtype),
+                                     is_of_rows ? spec.operands[2].shape : Shape{}));
+  return is_of_rows;
+}
+
 absl::StatusOr<BlockShape> BlockShape::Make(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 2));
   const TensorSpec &x = spec.operands[0], &labels = spec.operands[1];

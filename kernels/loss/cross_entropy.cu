@@ -11,8 +11,8 @@
 // (relative error 2^-22). The rounding of m log2(e), common to a row, is made up for in logsumexps;
 // in sum_exp and the gradient it leaves a relative error of up to |m| 2^-23. Logits beyond 2.3e38
 // count as infinite.
-// Bytes over the memory: cross_entropy, sum_exp and block_logsumexp read the logits once; the
-// gradient reads the logits and writes as much.
+// Bytes over the memory: cross_entropy, token_losses, sum_exp and block_logsumexp read the logits
+// once; the gradient reads the logits and writes as much.
 #include <limits>
 
 #include "kernels/cuda/piece.cuh"
@@ -137,9 +137,9 @@ __device__ void ForEachPack(const S* row, const RowPacks<S>& packs, F f) {
   }
 }
 
-template <typename S, typename I>
-__device__ void CrossEntropy(const LossArgs& args, const S* logits, const I* labels,
-                             Compute<S>* logsumexp, double* losses) {
+template <typename S, typename I, typename L>
+__device__ void RowLosses(const LossArgs& args, const S* logits, const I* labels,
+                          Compute<S>* logsumexp, L* losses) {
   for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
     const int64_t begin = row * args.vocabulary, label = labels[row];
     RunningSum<S> own;
@@ -151,7 +151,7 @@ __device__ void CrossEntropy(const LossArgs& args, const S* logits, const I* lab
     const double lse = own.GroupLog();
     if (threadIdx.x != 0) continue;
     logsumexp[row] = static_cast<Compute<S>>(lse);
-    losses[row] = counts ? lse - static_cast<double>(logit) : 0.0;
+    losses[row] = counts ? static_cast<L>(lse - static_cast<double>(logit)) : L(0);
   }
 }
 
@@ -184,12 +184,12 @@ __device__ void FinishLoss(const LossArgs& args, const I* labels, const double* 
   *count = static_cast<T>(rows);
 }
 
-// The result may be in the place of the logits.
+// The result may be in the place of the logits. A cotangent for each row, or one for all.
 template <typename S, typename I>
-__device__ void CrossEntropyGrad(const LossArgs& args, const Compute<S>* cotangent, const S* logits,
-                                 const I* labels, const Compute<S>* logsumexp, S* result) {
+__device__ void CrossEntropyGrad(const LossArgs& args, const Compute<S>* cotangents,
+                                 bool is_of_rows, const S* logits, const I* labels,
+                                 const Compute<S>* logsumexp, S* result) {
   using T = Compute<S>;
-  const T scale = *cotangent;
   const int64_t first = PieceFirst(args.classes, args.labels.fault);
   for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
     const int64_t begin = row * args.vocabulary, label = labels[row], own = label - first;
@@ -203,6 +203,7 @@ __device__ void CrossEntropyGrad(const LossArgs& args, const Compute<S>* cotange
       continue;
     }
     const T shift = logsumexp[row], scaled = Powers<S>::Scale(shift);
+    const T scale = cotangents[is_of_rows ? row : 0];
     // Not exp - 1: where the label is nearly certain that loses digits.
     const bool is_mine = packs.IsMine(own);
     const T of_label = is_mine ? scale * expm1(Widen(x[own]) - shift) : T(0);
@@ -294,12 +295,16 @@ __device__ void LabelLogits(const LossArgs& args, const S* logits, const I* labe
 #define ORIEL_LOSS_KERNELS(S, T, type, I, index)                                               \
   ORIEL_CUDA_KERNEL(kMaxGroup, oriel_cross_entropy_##type##_##index, const LossArgs args,      \
                     const S* logits, const I* labels, T* logsumexp, double* losses) {          \
-    CrossEntropy(args, logits, labels, logsumexp, losses);                                     \
+    RowLosses(args, logits, labels, logsumexp, losses);                                        \
+  }                                                                                            \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_token_losses_##type##_##index, const LossArgs args,       \
+                    const S* logits, const I* labels, T* logsumexp, T* losses) {               \
+    RowLosses(args, logits, labels, logsumexp, losses);                                        \
   }                                                                                            \
   ORIEL_CUDA_KERNEL(kMaxGroup, oriel_cross_entropy_grad_##type##_##index, const LossArgs args, \
-                    const T* cotangent, const S* logits, const I* labels, const T* logsumexp,  \
-                    S* result) {                                                               \
-    CrossEntropyGrad(args, cotangent, logits, labels, logsumexp, result);                      \
+                    const T* cotangents, bool is_of_rows, const S* logits, const I* labels,    \
+                    const T* logsumexp, S* result) {                                           \
+    CrossEntropyGrad(args, cotangents, is_of_rows, logits, labels, logsumexp, result);         \
   }                                                                                            \
   ORIEL_CUDA_KERNEL(kMaxGroup, oriel_block_logsumexp_##type##_##index, const LossArgs args,    \
                     int64_t blocks, const S* logits, const I* labels, T* logsumexp,            \

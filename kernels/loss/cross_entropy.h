@@ -2,7 +2,8 @@
 //
 //   cross_entropy       logits [n.., v], labels [n..] of i64 or i32; int ignore_index
 //                       -> loss_sum [], token_count [], logsumexp [n..]
-//   cross_entropy_grad  cotangent [], logits, labels, logsumexp, first []?;
+//   token_losses        the same -> losses [n..], 0 of an ignored label, logsumexp [n..]
+//   cross_entropy_grad  cotangent [] or [n..], logits, labels, logsumexp, first []?;
 //                       int ignore_index, int classes? -> [n.., v]
 //   sum_exp             input [n.., v], shift [n..] -> [n..]
 //   label_logits        logits, labels, first []?; int ignore_index, int classes? -> [n..]
@@ -64,6 +65,10 @@ struct CrossEntropyShape {
   static absl::StatusOr<CrossEntropyShape> Make(const KernelSpec& spec, size_t logits,
                                                 size_t first);
 };
+
+// Whether the gradient's cotangent is one of each row, [n..], not of all; Malformed if it is
+// neither.
+absl::StatusOr<bool> IsCotangentOfRows(const KernelSpec& spec);
 
 // Of block_logsumexp.
 struct BlockShape {

@@ -16,6 +16,10 @@ struct Loss {
   LossArgs args;
   DType dtype, small, index;
 
+  RowGrid GridFor(Device& device) const {
+    return RowGridFor(device, shape.rows, shape.vocabulary, runtime::DTypeBytes(dtype),
+                      /*packs=*/4);
+  }
   LossArgs At(const KernelArgs& launch) const {
     LossArgs result = args;
     result.classes = AtLaunch(args.classes, shape.classes, launch);
@@ -53,8 +57,7 @@ absl::StatusOr<KernelFn> MakeCrossEntropy(const KernelSpec& spec, Device& device
   ORIEL_ASSIGN_OR_RETURN(const Function finish,
                          FindTyped(spec, device, "oriel_finish_loss", {loss.small, loss.index}));
   const int64_t rows = loss.shape.rows;
-  const RowGrid grid =
-      RowGridFor(device, rows, loss.shape.vocabulary, runtime::DTypeBytes(loss.dtype), /*packs=*/4);
+  const RowGrid grid = loss.GridFor(device);
   ORIEL_RETURN_IF_ERROR(device.AddScratch(rows * static_cast<int64_t>(sizeof(double))));
   return KernelFn([=, &device](const KernelArgs& args) {
     const CUdeviceptr losses = device.scratch();
@@ -68,23 +71,36 @@ absl::StatusOr<KernelFn> MakeCrossEntropy(const KernelSpec& spec, Device& device
   });
 }
 
+absl::StatusOr<KernelFn> MakeTokenLosses(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
+  ORIEL_ASSIGN_OR_RETURN(const Loss loss, LossOf(spec, device, 0, 2));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, loss.small, spec.operands[1].shape));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, loss.small, spec.operands[1].shape));
+  ORIEL_ASSIGN_OR_RETURN(const Function function,
+                         FindTyped(spec, device, "oriel_token_losses", {loss.dtype, loss.index}));
+  const RowGrid grid = loss.GridFor(device);
+  return KernelFn([=](const KernelArgs& args) {
+    if (loss.shape.rows == 0) return absl::OkStatus();
+    return function.Launch(grid.blocks, grid.threads, StreamOf(args), loss.At(args),
+                           args.operands[0], args.operands[1], args.results[1], args.results[0]);
+  });
+}
+
 absl::StatusOr<KernelFn> MakeCrossEntropyGrad(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 1));
   ORIEL_ASSIGN_OR_RETURN(const Loss loss, LossOf(spec, device, 1, 4));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, loss.small, {}));
+  ORIEL_ASSIGN_OR_RETURN(const bool is_of_rows, IsCotangentOfRows(spec));
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, loss.small, spec.operands[2].shape));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, loss.dtype, spec.operands[1].shape));
   ORIEL_ASSIGN_OR_RETURN(
       const Function function,
       FindTyped(spec, device, "oriel_cross_entropy_grad", {loss.dtype, loss.index}));
-  const int64_t rows = loss.shape.rows;
-  const RowGrid grid =
-      RowGridFor(device, rows, loss.shape.vocabulary, runtime::DTypeBytes(loss.dtype), /*packs=*/4);
+  const RowGrid grid = loss.GridFor(device);
   return KernelFn([=](const KernelArgs& args) {
-    if (rows == 0) return absl::OkStatus();
+    if (loss.shape.rows == 0) return absl::OkStatus();
     return function.Launch(grid.blocks, grid.threads, StreamOf(args), loss.At(args),
-                           args.operands[0], args.operands[1], args.operands[2], args.operands[3],
-                           args.results[0]);
+                           args.operands[0], is_of_rows, args.operands[1], args.operands[2],
+                           args.operands[3], args.results[0]);
   });
 }
 
@@ -145,6 +161,7 @@ ORIEL_REGISTER_CUDA_KERNEL("cross_entropy", 0, MakeCrossEntropy);
 ORIEL_REGISTER_CUDA_KERNEL("cross_entropy_grad", 0, MakeCrossEntropyGrad);
 ORIEL_REGISTER_CUDA_KERNEL("label_logits", 0, MakeLabelLogits);
 ORIEL_REGISTER_CUDA_KERNEL("sum_exp", 0, MakeSumExp);
+ORIEL_REGISTER_CUDA_KERNEL("token_losses", 0, MakeTokenLosses);
 
 }  // namespace
 }  // namespace oriel::kernels::cuda

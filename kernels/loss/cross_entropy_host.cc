@@ -42,27 +42,48 @@ double LogSumExp(const T* x, int64_t n) {
   return static_cast<double>(max) + std::log(SumExp(x, n, max));
 }
 
+// Each row's loss, 0 of an ignored label, and logsumexp.
+template <typename S, typename I, typename L>
+void RowLosses(const CrossEntropyShape& shape, int threads, const S* logits, const I* labels,
+               L* losses, Compute<S>* logsumexp) {
+  using T = Compute<S>;
+  ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
+    WideRow<S> source(shape.vocabulary);
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = source.Read(logits + row * shape.vocabulary);
+      const double lse = LogSumExp(x, shape.vocabulary);
+      logsumexp[row] = static_cast<T>(lse);
+      const int64_t label = labels[row];
+      const bool counts = label != shape.ignore_index;
+      losses[row] = counts ? static_cast<L>(lse - static_cast<double>(x[label])) : L(0);
+    }
+  });
+}
+
+template <typename S, typename I>
+absl::StatusOr<KernelFn> MakeTokenLossesTyped(const KernelSpec& spec,
+                                              const CrossEntropyShape& shape) {
+  using T = Compute<S>;
+  const int threads = spec.num_threads;
+  return KernelFn([shape, threads](const KernelArgs& args) {
+    const I* labels = args.operand<I>(1);
+    absl::Status status = CheckLabelsOf("token_losses", shape, labels);
+    if (!status.ok()) return status;
+    RowLosses(shape, threads, args.operand<S>(0), labels, args.result<T>(0), args.result<T>(1));
+    return absl::OkStatus();
+  });
+}
+
 template <typename S, typename I>
 absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
   using T = Compute<S>;
   const int threads = spec.num_threads;
   return KernelFn([shape, threads](const KernelArgs& args) {
-    const S* logits = args.operand<S>(0);
     const I* labels = args.operand<I>(1);
-    T* logsumexp = args.result<T>(2);
     absl::Status status = CheckLabelsOf("cross_entropy", shape, labels);
     if (!status.ok()) return status;
     double* loss = static_cast<double*>(ThreadScratch(shape.rows * sizeof(double)));
-    ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
-      WideRow<S> source(shape.vocabulary);
-      for (int64_t row = begin; row < end; ++row) {
-        const T* x = source.Read(logits + row * shape.vocabulary);
-        const double lse = LogSumExp(x, shape.vocabulary);
-        logsumexp[row] = static_cast<T>(lse);
-        const int64_t label = labels[row];
-        loss[row] = label == shape.ignore_index ? 0 : lse - static_cast<double>(x[label]);
-      }
-    });
+    RowLosses(shape, threads, args.operand<S>(0), labels, loss, args.result<T>(2));
     double sum = 0;
     int64_t count = 0;
     for (int64_t row = 0; row < shape.rows; ++row) {
@@ -80,8 +101,9 @@ template <typename S, typename I>
 absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
   using T = Compute<S>;
   const int threads = spec.num_threads;
-  return KernelFn([shape, threads](const KernelArgs& args) {
-    const T cotangent = *args.operand<T>(0);
+  ORIEL_ASSIGN_OR_RETURN(const bool is_of_rows, IsCotangentOfRows(spec));
+  return KernelFn([shape, threads, is_of_rows](const KernelArgs& args) {
+    const T* cotangents = args.operand<T>(0);
     const S* logits = args.operand<S>(1);
     const I* labels = args.operand<I>(2);
     const T* logsumexp = args.operand<T>(3);
@@ -100,7 +122,7 @@ absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntrop
         }
         const T* x = source.Read(logits + row * n);
         T* dx = target.Begin(result + row * n);
-        const T shift = logsumexp[row];
+        const T shift = logsumexp[row], cotangent = cotangents[is_of_rows ? row : 0];
         const int64_t own = label - first;
         const bool has = own >= 0 && own < n;
         const double of_label = has ? static_cast<double>(x[own]) - static_cast<double>(shift) : 0;
@@ -219,12 +241,24 @@ struct Loss {
 };
 
 template <typename T, typename I>
+struct TokenLosses {
+  static constexpr size_t kLogits = 0, kOperands = 2;
+  static absl::Status Check(const KernelSpec& spec) {
+    const DType dtype = ComputeDType(spec.operands[0].dtype);
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, dtype, spec.operands[1].shape));
+    return CheckResult(spec, 1, dtype, spec.operands[1].shape);
+  }
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const CrossEntropyShape& shape) {
+    return MakeTokenLossesTyped<T, I>(spec, shape);
+  }
+};
+
+template <typename T, typename I>
 struct LossGrad {
   static constexpr size_t kLogits = 1, kOperands = 4;
   static absl::Status Check(const KernelSpec& spec) {
     const TensorSpec& logits = spec.operands[1];
     const DType small = ComputeDType(logits.dtype);
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, small, {}));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, small, spec.operands[2].shape));
     return CheckResult(spec, 0, logits.dtype, logits.shape);
   }
@@ -280,6 +314,10 @@ absl::StatusOr<KernelFn> MakeCrossEntropy(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3));
   return DispatchStored<ByIndex<Loss>>(spec, spec.operands[0].dtype);
 }
+absl::StatusOr<KernelFn> MakeTokenLosses(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
+  return DispatchStored<ByIndex<TokenLosses>>(spec, spec.operands[0].dtype);
+}
 absl::StatusOr<KernelFn> MakeCrossEntropyGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 1));
   return DispatchStored<ByIndex<LossGrad>>(spec, spec.operands[1].dtype);
@@ -299,6 +337,7 @@ ORIEL_REGISTER_HOST_KERNEL("cross_entropy", 0, MakeCrossEntropy);
 ORIEL_REGISTER_HOST_KERNEL("cross_entropy_grad", 0, MakeCrossEntropyGrad);
 ORIEL_REGISTER_HOST_KERNEL("sum_exp", 0, MakeSumExp);
 ORIEL_REGISTER_HOST_KERNEL("label_logits", 0, MakeLabelLogits);
+ORIEL_REGISTER_HOST_KERNEL("token_losses", 0, MakeTokenLosses);
 
 }  // namespace
 }  // namespace oriel::kernels

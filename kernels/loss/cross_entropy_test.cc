@@ -35,6 +35,7 @@ Tensor Labels(DType dtype, const Size& s, double ignored) {
   return Tensor({dtype, {1, s.rows}}, labels);
 }
 
+// Of the sum of the losses, and of each row's.
 void ExpectLossAndGradient(DType dtype, DType index, const Size& s, int64_t ignored) {
   const int64_t n = s.vocabulary;
   const DType wide = WideOf(dtype);
@@ -42,18 +43,22 @@ void ExpectLossAndGradient(DType dtype, DType index, const Size& s, int64_t igno
   const Tensor labels = Labels(index, s, static_cast<double>(ignored));
   const std::vector<double> logits = x.values(), label = labels.values();
   double loss = 0, count = 0;
-  std::vector<double> lse(s.rows), dx(logits.size());
+  std::vector<double> lse(s.rows), losses(s.rows), dx(logits.size()), dx_of_rows(logits.size());
   const Tensor cotangent = Tensor::Scalar(wide, 0.75);
+  const Tensor cotangents = Tensor::Random(wide, {1, s.rows}, 2, -1, 1);
   for (int64_t r = 0; r < s.rows; ++r) {
     double sum = 0;
     for (int64_t i = 0; i < n; ++i) sum += std::exp(logits[r * n + i]);
     lse[r] = std::log(sum);
     if (label[r] == static_cast<double>(ignored)) continue;
     const int64_t target = static_cast<int64_t>(label[r]);
-    loss += lse[r] - logits[r * n + target];
+    losses[r] = lse[r] - logits[r * n + target];
+    loss += losses[r];
     count += 1;
     for (int64_t i = 0; i < n; ++i) {
-      dx[r * n + i] = 0.75 * (std::exp(logits[r * n + i] - lse[r]) - (i == target ? 1 : 0));
+      const double of_loss = std::exp(logits[r * n + i] - lse[r]) - (i == target ? 1 : 0);
+      dx[r * n + i] = 0.75 * of_loss;
+      dx_of_rows[r * n + i] = cotangents.values()[r] * of_loss;
     }
   }
   const auto results =
@@ -62,10 +67,18 @@ void ExpectLossAndGradient(DType dtype, DType index, const Size& s, int64_t igno
   ExpectClose(results[0], {loss});
   ExpectClose(results[1], {count});
   ExpectClose(results[2], lse);
+  const TensorSpec row = {wide, labels.shape()};
+  const auto of_rows =
+      RunKernel("token_losses", {x, labels}, {row, row}, {{"ignore_index", ignored}});
+  ExpectClose(of_rows[0], losses);
+  EXPECT_EQ(of_rows[1].values(), results[2].values());
   for (int in_place : {-1, 1}) {
-    ExpectClose(RunKernel("cross_entropy_grad", {cotangent, x, labels, results[2]}, {x.spec()},
-                          {{"ignore_index", ignored}}, in_place)[0],
-                dx, 2);
+    auto gradient = [&](const Tensor& of) {
+      return RunKernel("cross_entropy_grad", {of, x, labels, results[2]}, {x.spec()},
+                       {{"ignore_index", ignored}}, in_place)[0];
+    };
+    ExpectClose(gradient(cotangent), dx, 2);
+    ExpectClose(gradient(cotangents), dx_of_rows, 2);
   }
 }
 
@@ -76,6 +89,19 @@ TEST(CrossEntropyTest, LossAndGradient) {
         for (int64_t ignored : {-100, 0}) ExpectLossAndGradient(dtype, index, s, ignored);
       }
     }
+  }
+}
+
+// One for each row, or one for all.
+TEST(CrossEntropyTest, CotangentsOfOtherShapesAreRefused) {
+  const Tensor x = Tensor::Random(DType::kF32, {2, 3, 4}, 1);
+  const Tensor labels({DType::kI64, {2, 3}}, {0, 1, 2, 3, 0, 1});
+  const Tensor row = Tensor::Random(DType::kF32, {2, 3}, 2);
+  for (const Shape& shape : {Shape{6}, Shape{1}, Shape{2, 3, 1}}) {
+    const Tensor cotangent = Tensor::Random(DType::kF32, shape, 3);
+    const absl::Status status =
+        TryKernel("cross_entropy_grad", {cotangent, x, labels, row}, {x.spec()}, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   }
 }
 
@@ -221,10 +247,14 @@ TEST(CrossEntropyTest, LabelOutOfRangeIsNamed) {
         TryKernel("cross_entropy", {x, labels},
                   {{DType::kF32, {}}, {DType::kF32, {}}, {DType::kF32, {2}}})
             .status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("label " + std::to_string(static_cast<int>(bad)) + " of row 1"),
-                      HasSubstr("outside [0, 4)"), HasSubstr("ignore_index -100")));
+    const TensorSpec row = {DType::kF32, {2}};
+    for (const absl::Status& own :
+         {status, TryKernel("token_losses", {x, labels}, {row, row}).status()}) {
+      EXPECT_EQ(own.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(own.message()),
+                  AllOf(HasSubstr("label " + std::to_string(static_cast<int>(bad)) + " of row 1"),
+                        HasSubstr("outside [0, 4)"), HasSubstr("ignore_index -100")));
+    }
   }
 }
 

@@ -80,6 +80,28 @@ std::optional<YAML::Mark> secondDocument(const std::string& text) {
   return next.first;
 }
 
+// Whether the line (from 0), or the one before, begins with a tab.
+bool isIndentedByTab(const std::string& text, int line) {
+  std::istringstream lines(text);
+  std::string own;
+  for (int i = 0; i <= line && std::getline(lines, own); ++i) {
+    const size_t content = own.find_first_not_of(" \t");
+    const size_t tab = own.find('\t');
+    if (i + 1 >= line && tab != std::string::npos &&
+        (content == std::string::npos || tab < content)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// "010", which YAML takes for 8.
+bool isOctal(const std::string& text) {
+  const size_t first = text.find_first_not_of("+-");
+  return first != std::string::npos && text[first] == '0' && text.size() > first + 1 &&
+         text.find_first_not_of("0123456789", first) == std::string::npos;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> readYamlText(const std::string& path, const std::string& what) {
@@ -97,8 +119,9 @@ absl::StatusOr<std::string> readYamlText(const std::string& path, const std::str
 }
 
 YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(std::move(name)) {
-  if (!isUtf8(text)) {  // yaml-cpp takes UTF-16 too, but the plan keeps the text as it is
-    fail(YAML::Mark::null_mark(), "is not UTF-8 text");
+  // yaml-cpp takes UTF-16 too, but the plan keeps the text as it is.
+  if (!isUtf8(text) || text.find('\0') != std::string::npos) {
+    fail(YAML::Mark::null_mark(), "is not UTF-8 text, as a YAML file is");
     return;
   }
   try {
@@ -109,7 +132,8 @@ YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(st
   } catch (const YAML::DeepRecursion& error) {
     fail(error.mark, "nested too deeply");
   } catch (const YAML::Exception& error) {  // yaml-cpp reports syntax errors no other way
-    fail(error.mark, error.msg);
+    const bool isByTab = isIndentedByTab(text, error.mark.line);
+    fail(error.mark, error.msg + (isByTab ? " (YAML is indented with spaces, not with tabs)" : ""));
   }
 }
 
@@ -185,6 +209,11 @@ int64_t YamlMap::readInt(const std::string& key, int64_t fallback, int64_t min, 
   if (!has(key)) return value;
   if (!convert(node(key), &value)) {
     fail(key, "'" + pathOf(key) + "' must be a whole number");
+    return fallback;
+  }
+  if (isOctal(node(key).Scalar())) {
+    fail(key, "'" + pathOf(key) + "' begins with a 0, which makes it octal in YAML: write " +
+                  std::to_string(value) + ", or leave out the 0");
     return fallback;
   }
   if (value < min || value > max) {

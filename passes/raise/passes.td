@@ -347,6 +347,16 @@ def RaiseExperts : Oriel_RaisePass<"oriel-raise-experts"> {
 def RaiseLoss : Oriel_RaisePass<"oriel-raise-loss"> {
   let summary = "Cross entropies that a model computes, of samples and positions";
   let description = [{
+    The logarithm of a label's probability is its token's loss, whose op ranks divide by classes: of
+    a gather of the logarithm of a softmax, or of the logits less their logsumexp.
+
+    ```mlir
+    %y = oriel.gather %log_softmax_of_x, %labels {batch_dims = 2, dim = 2}
+    // →
+    %losses, %lse = oriel.token_losses %x, %labels
+    %y = oriel.neg %losses
+    ```
+
     A model that computes its loss makes rows of its logits, and often leaves the last position out.
     The sum is that of the logits as they were, with labels that are ignored where nothing was
     summed: samples and positions are apart, ranks divide them, and no logits are copied. Where less

@@ -90,7 +90,8 @@ bool isLayerOfOther(mlir::Operation* op, const Parts& parts) {
   return parts.back().size() > 1 || (llvm::isa<ir::LinearOp>(op) && parts.size() != 2);
 }
 
-// An operand has the parts of what it shares with the result, and stays whole otherwise.
+// An operand has the parts of what it shares with the result, and stays whole otherwise. What no
+// operand has, as the rows that indices name of a sum, is as the op says.
 std::optional<llvm::SmallVector<Parts>> partsByRule(mlir::Operation* op, const Parts& parts) {
   const ir::ShardingRule rule = llvm::cast<ir::ShardableOpInterface>(op).getShardingRule();
   Parts ofFactor;
@@ -100,6 +101,10 @@ std::optional<llvm::SmallVector<Parts>> partsByRule(mlir::Operation* op, const P
     if (factors.size() != 1 || rule.factors[factors.front()].kind != ir::FactorKind::kParallel) {
       return std::nullopt;
     }
+    auto hasIt = [&](const ir::TensorFactors& operand) {
+      return llvm::is_contained(operand, factors);
+    };
+    if (llvm::none_of(rule.operands, hasIt)) return std::nullopt;
     ofFactor[factors.front()] = part;
   }
   llvm::SmallVector<Parts> operands;

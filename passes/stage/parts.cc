@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "passes/cost/op_time.h"
 #include "passes/stage/layer_order.h"
+#include "passes/stage/siamese_order.h"
 #include "passes/stage/towers.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/segment_values.h"
@@ -122,6 +123,11 @@ class PartFinder {
     return parameters;
   }
 
+  bool isWeight(Value operand) const {
+    auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
+    return type && type.getRank() >= 2 && !parametersOf(operand).empty();
+  }
+
   void makeSequence() {
     std::vector<std::vector<int>> operands(main_.size());
     for (auto [i, op] : llvm::enumerate(main_)) {
@@ -131,7 +137,7 @@ class PartFinder {
       }
     }
     std::vector<int> place(main_.size());
-    for (int index : layerOrder(operands)) {
+    for (int index : siameseOrder(branchOps(operands), layerOrder(operands))) {
       place[index] = static_cast<int>(order_.size());
       order_.push_back(main_[index]);
       SequenceOp op = sequenceOp(main_[index]);
@@ -144,6 +150,27 @@ class PartFinder {
     }
   }
 
+  // What does not come from an input is the same for all branches.
+  std::vector<BranchOp> branchOps(const std::vector<std::vector<int>>& operands) {
+    std::map<std::vector<uintptr_t>, int> kinds;
+    std::vector<BranchOp> ops;
+    for (auto [i, op] : llvm::enumerate(main_)) {
+      std::vector<uintptr_t> kind;
+      auto add = [&](const void* part) { kind.push_back(reinterpret_cast<uintptr_t>(part)); };
+      add(op->getName().getAsOpaquePointer());
+      BranchOp& branchOp = ops.emplace_back();
+      for (Value operand : op->getOperands()) {
+        const bool isFixed = !values_.fromInputs.contains(operand);
+        add(isFixed ? operand.getAsOpaquePointer() : operand.getType().getAsOpaquePointer());
+        branchOp.hasWeight |= isWeight(operand);
+      }
+      branchOp.operands = operands[i];
+      branchOp.kind =
+          kinds.try_emplace(std::move(kind), static_cast<int>(kinds.size())).first->second;
+    }
+    return ops;
+  }
+
   // Attributes don't count: layers that differ in a window or a scale alone are layers all the
   // same. Nor does the precision of floats: a strategy counts blocks, whatever the recipe's
   // precision makes of the values between them.
@@ -153,11 +180,9 @@ class PartFinder {
     auto add = [&](const void* part) { kind.push_back(reinterpret_cast<uintptr_t>(part)); };
     add(op->getName().getAsOpaquePointer());
     for (Value operand : op->getOperands()) {
-      const bool ofParameters = !parametersOf(operand).empty();
-      auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
       add(inSinglePrecision(operand.getType()).getAsOpaquePointer());
-      kind.push_back(ofParameters);
-      result.hasWeight |= ofParameters && type && type.getRank() >= 2;
+      kind.push_back(!parametersOf(operand).empty());
+      result.hasWeight |= isWeight(operand);
     }
     for (Value value : op->getResults()) {
       const mlir::Type type = inSinglePrecision(value.getType());

@@ -29,8 +29,11 @@ bool reduces(const ShardingRule& rule) {
 // Follows the cut of one reduction's factor back to where it comes from.
 class BlockFinder {
  public:
-  BlockFinder(const SegmentValues& values, const TensorBlockOptions& options, RuleCache& rules)
-      : values_(values), options_(options), rules_(rules) {}
+  explicit BlockFinder(const BlockScope& scope)
+      : values_(scope.values),
+        options_(scope.options),
+        upToLastWeights_(scope.upToLastWeights),
+        rules_(scope.rules) {}
 
   // None if the factor's pieces are not made of parameters' pieces; `why` says what is in the way.
   std::optional<BlockCandidate> find(Operation* reduction, int factor, int64_t ranks,
@@ -51,9 +54,9 @@ class BlockFinder {
                              bySteps};
     // Where steps are taken, as for the norm of what is cut, the block is one by itself, or with
     // other products of what it reads, an adapter's say: else all that lies between layers would be
-    // cut, too, from embedding to loss.
+    // cut, too, from embedding to loss. Behind the last layers, as in a loss, nothing does.
     auto other = llvm::find_if_not(candidate.outside, [&](const BlockCandidate::OutsideUse& use) {
-      return reduces(rule(use.user));
+      return reduces(rule(use.user)) || !upToLastWeights_.contains(use.user);
     });
     if (candidate.takesSteps && other != candidate.outside.end()) {
       why = other->whyNot();
@@ -221,15 +224,18 @@ class BlockFinder {
 
   // As `trace`, but each rank may have all of a value that is small beside another activation that
   // the op takes, and take its piece: the gates of a mixture of experts (Shazeer et al. 2017), one
-  // for each token and expert.
+  // for each token and expert. Steps for that would be further reductions. So it may of data beside
+  // what a layer makes: probabilities that a teacher gave.
   bool traceOrTake(Operation* op, Value value, llvm::ArrayRef<DimCut> cuts) {
     if (cuts.empty()) return true;
-    if (!isSmallActivation(op, value)) return trace(value, cuts);
+    if (!isSmallActivation(op, value) && !isDataBesideActivation(op, value)) {
+      return trace(value, cuts);
+    }
     // In vain once each: the way back from one may lead through others.
     auto isTaken = [&](const DimCut& cut) { return taken_.count({value, cut.dim}) > 0; };
     if (!llvm::all_of(cuts, isTaken)) {
       const Mark before = mark();
-      if (trace(value, cuts)) return true;
+      if (trace(value, cuts) && !takesStepsSince(before)) return true;
       goBack(before);
       for (const DimCut& cut : cuts) taken_.insert({value, cut.dim});
     }
@@ -276,6 +282,20 @@ class BlockFinder {
     });
   }
 
+  bool isDataBesideActivation(Operation* op, Value value) const {
+    auto isActivation = [&](Value other) {
+      return values_.fromInputs.contains(other) && values_.fromParameters.contains(other);
+    };
+    return values_.fromInputs.contains(value) && !values_.fromParameters.contains(value) &&
+           llvm::any_of(op->getOperands(), isActivation);
+  }
+
+  bool takesStepsSince(const Mark& mark) {
+    return llvm::any_of(llvm::ArrayRef(assigned_).drop_front(mark.assigned), [&](const auto& own) {
+      return rule(own.first).factors[own.second].kind == FactorKind::kSteps;
+    });
+  }
+
   bool takesSteps() {
     return llvm::any_of(ops_, [&](const auto& entry) {
       const ShardingRule& rule = this->rule(entry.first);
@@ -317,6 +337,7 @@ class BlockFinder {
 
   const SegmentValues& values_;
   const TensorBlockOptions& options_;
+  const llvm::DenseSet<Operation*>& upToLastWeights_;
   RuleCache& rules_;
   int64_t ranks_ = 1;
   TensorBlock block_;
@@ -365,20 +386,38 @@ const ShardingRule& RuleCache::of(Operation* op) {
 
 bool isReduced(const ShardingRule& rule, int factor) {
   const ir::Factor& own = rule.factors[factor];
-  if (own.size == 1 || (own.kind != FactorKind::kSum && own.kind != FactorKind::kSteps)) {
-    return false;
-  }
+  if (own.size == 1 || own.kind == FactorKind::kParallel) return false;
   for (unsigned i = 0; i < rule.results.size(); ++i) {
     if (rule.resultHas(i, factor)) return false;
   }
   return true;
 }
 
-std::optional<BlockCandidate> findBlockCandidate(const SegmentValues& values,
-                                                 const TensorBlockOptions& options,
-                                                 RuleCache& rules, Operation* reduction, int factor,
-                                                 int64_t ranks, std::string& why) {
-  return BlockFinder(values, options, rules).find(reduction, factor, ranks, why);
+llvm::DenseSet<Operation*> opsUpToLastWeights(mlir::func::FuncOp forward,
+                                              const SegmentValues& values) {
+  llvm::DenseSet<Value> weights;  // and what is made of nothing else
+  for (auto [argument, parameter] : values.parameters) {
+    if (ir::rankOf(argument) >= 2) weights.insert(argument);
+  }
+  auto isWeight = [&](Value value) { return weights.contains(value); };
+  llvm::DenseSet<Operation*> found;
+  mlir::Block& block = forward.getBody().front();
+  for (Operation& op : block) {
+    if (!llvm::any_of(op.getOperands(), isWeight)) continue;
+    found.insert(&op);
+    const bool isOfWeights = op.getNumResults() > 0 && !values.fromInputs.contains(op.getResult(0));
+    if (isOfWeights) weights.insert(op.result_begin(), op.result_end());
+  }
+  for (Operation& op : llvm::reverse(block)) {
+    auto isUpTo = [&](Operation* user) { return found.contains(user); };
+    if (llvm::any_of(op.getUsers(), isUpTo)) found.insert(&op);
+  }
+  return found;
+}
+
+std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope, Operation* reduction,
+                                                 int factor, int64_t ranks, std::string& why) {
+  return BlockFinder(scope).find(reduction, factor, ranks, why);
 }
 
 }  // namespace oriel

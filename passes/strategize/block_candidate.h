@@ -52,15 +52,28 @@ class RuleCache {
   llvm::DenseMap<mlir::Operation*, std::unique_ptr<ir::ShardingRule>> rules_;
 };
 
-// Whether an op of this rule sums over the factor, or takes steps for it, and no result has it.
+// Whether an op of this rule sums over the factor, takes its maximum, or takes steps for it, and no
+// result has it.
 bool isReduced(const ir::ShardingRule& rule, int factor);
+
+// Ops that read a weight, and those whose results such an op reads, directly or not: all but what
+// follows the last layers.
+llvm::DenseSet<mlir::Operation*> opsUpToLastWeights(mlir::func::FuncOp forward,
+                                                    const SegmentValues& values);
+
+// Where blocks are looked for.
+struct BlockScope {
+  const SegmentValues& values;
+  const TensorBlockOptions& options;
+  const llvm::DenseSet<mlir::Operation*>& upToLastWeights;
+  RuleCache& rules;
+};
 
 // The reduction over the factor in pieces on so many ranks. None if these are not made of
 // parameters' pieces; `why` says what is in the way.
-std::optional<BlockCandidate> findBlockCandidate(const SegmentValues& values,
-                                                 const TensorBlockOptions& options,
-                                                 RuleCache& rules, mlir::Operation* reduction,
-                                                 int factor, int64_t ranks, std::string& why);
+std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope,
+                                                 mlir::Operation* reduction, int factor,
+                                                 int64_t ranks, std::string& why);
 
 }  // namespace oriel
 

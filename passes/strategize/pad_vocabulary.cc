@@ -125,6 +125,7 @@ class VocabularyPadder {
       }
     }
     for (auto loss : main_.getOps<ir::CrossEntropyOp>()) findLayer(loss.getLogits());
+    for (auto loss : main_.getOps<ir::TokenLossesOp>()) findLayer(loss.getLogits());
   }
 
   // The logits are a linear layer's but for ops that keep the classes apart: reshapes, slices of

@@ -56,6 +56,7 @@ class PositionFinder {
       }
     }
   }
+  explicit PositionFinder(mlir::func::FuncOp main) : segments_{main} {}
 
   Positions find() {
     for (mlir::func::FuncOp segment : segments_) begin(segment);
@@ -104,24 +105,25 @@ class PositionFinder {
   }
 
   // A module that computes its loss itself may sum in any way. Its positions are those of the
-  // tokens that most of the work is on.
+  // tokens that most of the work is on, and of others beside them, as of a preferred answer and a
+  // rejected one; not the numbers of the same positions.
   void beginBehindTokens() {
-    Tokens most;
-    double work = -1;
+    std::vector<Tokens> all;
     for (const auto& [input, lookups] : lookupsByInput()) {
-      if (lookups.empty()) continue;
-      Tokens tokens = behind(lookups);
-      if (tokens.work > work) {
-        work = tokens.work;
-        most = std::move(tokens);
-      }
+      if (!lookups.empty()) all.push_back(behind(lookups));
     }
-    for (const PositionDim& end : most.ends) {
-      if (add(end.first, end.second)) found_.losses.insert(end);
+    llvm::stable_sort(all, [](const Tokens& a, const Tokens& b) { return a.work > b.work; });
+    llvm::DenseSet<Value> taken;
+    for (const Tokens& tokens : all) {
+      if (llvm::any_of(tokens.values, [&](Value value) { return taken.contains(value); })) continue;
+      taken.insert(tokens.values.begin(), tokens.values.end());
+      for (const PositionDim& end : tokens.ends) {
+        if (add(end.first, end.second)) found_.losses.insert(end);
+      }
     }
   }
 
-  // What ops look up for an input of integers [samples, positions], by the input's name.
+  // What ops look up for an input of integers [samples.., positions], by the input's name.
   std::map<std::string, std::vector<PositionDim>> lookupsByInput() const {
     std::map<std::string, std::vector<PositionDim>> found;
     for (mlir::func::FuncOp segment : segments_) {
@@ -129,8 +131,8 @@ class PositionFinder {
         const RankedTensorType type = ir::tensorType(argument);
         mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
         const bool isTokens = succeeded(role) && role->kind == ir::ValueKind::kInput &&
-                              type.getRank() == 2 && type.getElementType().isInteger();
-        if (!isTokens || type.getDimSize(kPositions) == 1) continue;
+                              type.getRank() >= 2 && type.getElementType().isInteger();
+        if (!isTokens || type.getShape().back() == 1) continue;
         llvm::append_range(found[role->ref], lookupsOf(argument));
       }
     }
@@ -141,7 +143,7 @@ class PositionFinder {
   std::vector<PositionDim> lookupsOf(mlir::BlockArgument input) const {
     std::vector<PositionDim> found;
     llvm::DenseMap<Value, int64_t> indices;
-    indices[input] = kPositions;
+    indices[input] = ir::rankOf(input) - 1;
     for (Operation& op : input.getOwner()->without_terminator()) {
       llvm::MapVector<Value, int64_t> own;
       for (Value operand : op.getOperands()) {
@@ -167,6 +169,7 @@ class PositionFinder {
 
   struct Tokens {
     double work = 0;                // on all that has their positions
+    std::vector<Value> values;      // all of these
     std::vector<PositionDim> ends;  // what ops read that have none, or chunks of them
   };
 
@@ -184,6 +187,7 @@ class PositionFinder {
     }
     const int64_t count = ir::tensorType(lookups.front().first).getDimSize(lookups.front().second);
     for (const PositionDim& each : dims) {
+      tokens.values.push_back(each.first);
       const bool isEnd = llvm::any_of(each.first.getUsers(), [&](Operation* user) {
         // Another stage goes on with what is sent.
         return user->getNumResults() > 0 &&
@@ -276,6 +280,13 @@ int64_t positionsOfLoss(RankedTensorType summed) {
 }
 
 Positions findPositions(mlir::ModuleOp module) { return PositionFinder(module).find(); }
+
+int64_t positionsOfOwnLoss(mlir::func::FuncOp main) {
+  const Positions positions = PositionFinder(main).find();
+  if (positions.losses.empty()) return 1;
+  const auto& [value, dim] = positions.losses.front();
+  return ir::tensorType(value).getDimSize(dim);
+}
 
 std::map<WholePositions, Operation*> opsOfAllPositions(const Positions& positions,
                                                        mlir::ModuleOp program) {

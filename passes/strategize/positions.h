@@ -35,6 +35,8 @@ struct Positions {
 Positions findPositions(mlir::ModuleOp module);
 // How many a loss of this type sums; 1 for fewer than three dimensions.
 int64_t positionsOfLoss(mlir::RankedTensorType summed);
+// How many a model has that computes its loss itself, before it is in segments; 1 for none.
+int64_t positionsOfOwnLoss(mlir::func::FuncOp main);
 
 // What ranks can have different pieces of, where an op needs all positions: for each dimension of
 // the operand that has them the sizes of its factors, outermost first. Of attention's queries

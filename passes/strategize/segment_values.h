@@ -13,6 +13,8 @@ struct SegmentValues {
   llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters;  // by the argument that stands for it
   // Inputs, what other segments and programs have made, and what depends on one.
   llvm::DenseSet<mlir::Value> fromInputs;
+  // Parameters, what other segments and programs have made, and what depends on one.
+  llvm::DenseSet<mlir::Value> fromParameters;
 };
 
 // Of a segment of one block. Arguments without a good role are left out.

@@ -71,13 +71,6 @@ class BlockChoice {
   struct Alternatives {
     Operation* reduction;
     std::vector<BlockCandidate> candidates;
-
-    int64_t elements() const {
-      int64_t most = 0;
-      for (const BlockCandidate& candidate : candidates)
-        most = std::max(most, candidate.elements());
-      return most;
-    }
   };
 
   explicit BlockChoice(std::vector<Alternatives> all) : all_(std::move(all)) {
@@ -111,12 +104,11 @@ class BlockChoice {
   void order() {
     Order plain, together, bySteps, small;
     for (const Alternatives& alternatives : all_) {
-      if (llvm::all_of(alternatives.candidates,
-                       [&](const BlockCandidate& candidate) { return isDropped(candidate); })) {
-        continue;
-      }
-      const BlockCandidate& first = alternatives.candidates.front();
-      (first.isPlain() ? plain : first.takesSteps ? bySteps : together).push_back(&alternatives);
+      auto first = llvm::find_if(alternatives.candidates, [&](const BlockCandidate& candidate) {
+        return !isDropped(candidate);
+      });
+      if (first == alternatives.candidates.end()) continue;
+      (first->isPlain() ? plain : first->takesSteps ? bySteps : together).push_back(&alternatives);
     }
     for (Order* own : {&plain, &together, &bySteps}) sortBySize(*own);
     yieldToLarger(plain, together, /*times=*/1, small);
@@ -132,10 +124,18 @@ class BlockChoice {
   // Of what is in each other's way the largest comes first: two small products beside a large one
   // (Hu et al. 2021, section 4.1) would else be a block of the few columns between them, and the
   // large one whole.
-  static void sortBySize(Order& order) {
-    llvm::stable_sort(order, [](const Alternatives* a, const Alternatives* b) {
-      return a->elements() > b->elements();
+  void sortBySize(Order& order) const {
+    llvm::stable_sort(order, [&](const Alternatives* a, const Alternatives* b) {
+      return elementsOf(*a) > elementsOf(*b);
     });
+  }
+
+  int64_t elementsOf(const Alternatives& alternatives) const {
+    int64_t most = 0;
+    for (const BlockCandidate& candidate : alternatives.candidates) {
+      if (!isDropped(candidate)) most = std::max(most, candidate.elements());
+    }
+    return most;
   }
 
   // Moves those of `order` to `later` that are in the way of something in `larger` that is so many
@@ -155,9 +155,10 @@ class BlockChoice {
     }
     const auto yields = [&](const Alternatives* alternatives) {
       return llvm::any_of(alternatives->candidates, [&](const BlockCandidate& own) {
-        return llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
-          return other.elements > times * elements && other.cuts.conflict(own);
-        });
+        return !isDropped(own) &&
+               llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
+                 return other.elements > times * elements && other.cuts.conflict(own);
+               });
       });
     };
     Order first;
@@ -252,6 +253,8 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
   std::vector<BlockChoice::Alternatives> all;
   std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
   RuleCache rules;
+  const llvm::DenseSet<Operation*> upToLastWeights = opsUpToLastWeights(forward, values);
+  const BlockScope scope{values, options, upToLastWeights, rules};
   for (Operation& op : forward.getBody().front()) {
     const ShardingRule& rule = rules.of(&op);
     for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
@@ -260,7 +263,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
       for (int64_t ranks : counts) {
         std::string why;
         std::optional<BlockCandidate> candidate =
-            findBlockCandidate(values, options, rules, &op, factor, ranks, why);
+            findBlockCandidate(scope, &op, factor, ranks, why);
         if (candidate) {
           alternatives.candidates.push_back(*std::move(candidate));
         } else if (!why.empty()) {

@@ -145,9 +145,9 @@ LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe& rec
   return {op.getLossSum(), op.getTokenCount()};
 }
 
-void readLogitsAsMade(ir::CrossEntropyOp loss, const Recipe::Precision& precision,
-                      Location ofLabels) {
-  if (precision.isNarrow("cross_entropy").value_or(true)) {
+template <typename Loss>
+void readLogitsAsMade(Loss loss, const Recipe::Precision& precision, Location ofLabels) {
+  if (precision.isNarrow(loss->getName().stripDialect().str()).value_or(true)) {
     loss.getLogitsMutable().assign(withoutWidening(loss.getLogits()));
   }
   Value wide = findWideLogits(loss.getLogits());
@@ -158,6 +158,9 @@ void readLogitsAsMade(ir::CrossEntropyOp loss, const Recipe::Precision& precisio
                                              loss.getIgnoreIndex()));
   loss.getLogitsMutable().assign(wide);
 }
+
+template void readLogitsAsMade(ir::CrossEntropyOp, const Recipe::Precision&, Location);
+template void readLogitsAsMade(ir::TokenLossesOp, const Recipe::Precision&, Location);
 
 LogicalResult checkSummand(Location loc, const Recipe::Loss& loss, RankedTensorType output) {
   if (output.getElementType().isF32()) return success();

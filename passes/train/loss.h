@@ -31,11 +31,11 @@ mlir::LogicalResult checkLossTypes(mlir::Location loc, const Recipe::Loss& loss,
 // these are a slice, and all that it cuts away is -inf by a bias. Null where they are not.
 mlir::Value findWideLogits(mlir::Value logits);
 
-// Makes a cross entropy read such wide logits, with a runtime error at `ofLabels` for a label
-// beyond the true classes, and logits that were only widened to f32 as they were (the sums are f32
-// all the same), unless the recipe's precision says that the op takes f32.
-void readLogitsAsMade(ir::CrossEntropyOp loss, const Recipe::Precision& precision,
-                      mlir::Location ofLabels);
+// Makes a cross entropy, or token losses, read such wide logits, with a runtime error at `ofLabels`
+// for a label beyond the true classes, and logits that were only widened to f32 as they were (the
+// sums are f32 all the same), unless the recipe's precision says that the op takes f32.
+template <typename Loss>
+void readLogitsAsMade(Loss loss, const Recipe::Precision& precision, mlir::Location ofLabels);
 
 // Sum of the token losses and number of valid tokens, of logits as they were made. The shift is one
 // of the labels (the last position gets the ignored label), so that the logits need no copy.

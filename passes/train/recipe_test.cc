@@ -469,9 +469,23 @@ TEST(Recipe, NumbersThatAreNoneInF32) {
 TEST(Recipe, TextThatIsNotUtf8) {
   for (const char* bytes : {"\xff\xfe", "\xe9", "\xc3", "\xc0\x80", "\xed\xa0\x80",
                             "\xf5\x80\x80\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80"}) {
-    EXPECT_EQ(errorOf(std::string("# ") + bytes + "\n" + kMinimal), "r.yaml: is not UTF-8 text");
+    EXPECT_EQ(errorOf(std::string("# ") + bytes + "\n" + kMinimal),
+              "r.yaml: is not UTF-8 text, as a YAML file is");
   }
+  EXPECT_THAT(errorOf(std::string("# \0\n", 4) + kMinimal), HasSubstr("is not UTF-8 text"));
   EXPECT_TRUE(parseRecipe(std::string("# \u00e9 \u20ac \U0001f600\n") + kMinimal, "r.yaml").ok());
+}
+
+TEST(Recipe, IndentedByTabs) {
+  EXPECT_THAT(errorOf("loss:\n\tkind: sum\n"), HasSubstr("with spaces, not with tabs"));
+  EXPECT_THAT(errorOf("loss: {kind: sum\nbatch: 1\n"), Not(HasSubstr("tabs")));
+}
+
+TEST(Recipe, OctalNumbers) {
+  EXPECT_THAT(
+      errorOf(replaced(kMinimal, "steps: 5", "steps: 010")),
+      AllOf(HasSubstr("'steps' begins with a 0"), HasSubstr("octal"), HasSubstr("write 8")));
+  EXPECT_TRUE(parseRecipe(std::string(kMinimal) + "seed: 0\n", "r.yaml").ok());
 }
 
 TEST(Recipe, NotAMapping) {

@@ -192,6 +192,9 @@ void TrainingProgram::rewriteLosses() {
   for (auto loss : main_.getOps<ir::CrossEntropyOp>()) {
     readLogitsAsMade(loss, recipe_.precision, loss.getLoc());
   }
+  for (auto losses : main_.getOps<ir::TokenLossesOp>()) {
+    readLogitsAsMade(losses, recipe_.precision, losses.getLoc());
+  }
   eraseDeadOps(main_.getBody().front());
   if (fusesLoss_ && isSum()) fuseLossesOfMain();
 }

@@ -65,19 +65,22 @@ absl::Status CheckOutputs(const Job& job) {
   return CheckOutputPath(options.dump_parameters, inputs);
 }
 
+bool SavesCheckpoints(const Job& job) { return job.trains() && !job.options.save_dir.empty(); }
+
+void SayWaiting(const std::string& text) { std::fprintf(stderr, "oriel-run: %s\n", text.c_str()); }
+
+bool IsToStop() { return StopRequests() > 0; }
+
 // Of rank 0, before it takes memory that another run may still have. Null without a folder.
 absl::StatusOr<std::unique_ptr<SaveFolder>> TakeSaveFolder(const Job& job) {
   const RunOptions& options = job.options;
-  if (!job.trains() || options.save_dir.empty()) return nullptr;
-  const auto say = [](const std::string& text) {
-    std::fprintf(stderr, "oriel-run: %s\n", text.c_str());
-  };
-  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<SaveFolder> folder,
-                         SaveFolder::Take(options.save_dir, kSaveFolderPatience, say,
-                                          [] { return StopRequests() > 0; }));
+  if (!SavesCheckpoints(job)) return nullptr;
+  ORIEL_ASSIGN_OR_RETURN(
+      std::unique_ptr<SaveFolder> folder,
+      SaveFolder::Take(options.save_dir, kSaveFolderPatience, SayWaiting, IsToStop));
   // Of a file in it, so that one learns whether it can be written to.
   ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
-  // The other run may have finished one since.
+  // Another run may have begun, and finished one, since a checkpoint was looked for.
   const std::string& from = options.auto_resume ? options.save_dir : options.resume;
   const absl::StatusOr<std::string> latest =
       from.empty() ? absl::NotFoundError("") : FindCheckpoint(from);
@@ -327,6 +330,11 @@ absl::Status CheckTracedSteps(const Job& job) {
 
 absl::Status OpenCheckpoints(Job& job) {
   RunOptions& options = job.options;
+  // A run that still saves there may finish the one to go on from.
+  if (SavesCheckpoints(job) && (options.auto_resume || !options.resume.empty())) {
+    ORIEL_RETURN_IF_ERROR(
+        SaveFolder::AwaitOthers(options.save_dir, kSaveFolderPatience, SayWaiting, IsToStop));
+  }
   if (options.auto_resume) {
     const absl::StatusOr<std::string> latest = FindCheckpoint(options.save_dir);
     if (!latest.ok() && !absl::IsNotFound(latest.status())) return latest.status();

@@ -47,6 +47,48 @@ bool IsNamed(int fd, const std::string& path) {
          open.st_dev == named.st_dev;
 }
 
+// While a lock can't be had.
+class Waiting {
+ public:
+  Waiting(const std::string& path, std::chrono::milliseconds patience,
+          const std::function<void(const std::string&)>& say, const std::function<bool()>& stop)
+      : path_(path), end_(Clock::now() + patience), say_(say), stop_(stop) {}
+
+  // For a moment, after a try that failed with this error: of flock, or ESTALE.
+  absl::Status Pause(int error) {
+    const std::string lock_path = LockOf(path_);
+    if (error != EWOULDBLOCK && error != EINTR && error != ESTALE) {
+      return ErrnoError(lock_path, "lock", error);
+    }
+    const std::string holder = HolderOf(lock_path);
+    if (stop_()) {
+      return absl::CancelledError(absl::StrCat("interrupted while waiting for another run (",
+                                               holder, ") that saves in ", path_));
+    }
+    if (Clock::now() >= end_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path_, ": another run (", holder,
+                       ") saves its checkpoints there: end it, or give this run another folder"));
+    }
+    if (!has_said_ && error == EWOULDBLOCK) {
+      say_(absl::StrCat("waiting for another run (", holder, ") that saves its checkpoints in ",
+                        path_));
+      has_said_ = true;
+    }
+    std::this_thread::sleep_for(kPause);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string& path_;
+  const Clock::time_point end_;
+  const std::function<void(const std::string&)>& say_;
+  const std::function<bool()>& stop_;
+  bool has_said_ = false;
+};
+
+bool HasNoLocks(int error) { return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP; }
+
 void RemoveUnfinished(const std::string& path) {
   std::vector<std::filesystem::path> left;
   std::error_code error;
@@ -65,8 +107,7 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
   const bool made = access(path.c_str(), F_OK) != 0;
   ORIEL_RETURN_IF_ERROR(MakeFolders(path));
   const std::string lock_path = LockOf(path);
-  const Clock::time_point end = Clock::now() + patience;
-  for (bool has_said = false;;) {
+  for (Waiting waiting(path, patience, say, stop);;) {
     const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return ErrnoError(lock_path, "create", errno);
     const bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -77,32 +118,29 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
       return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, fd));
     }
     close(fd);
-    if (error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP) {
+    if (HasNoLocks(error)) {
       unlink(lock_path.c_str());
       say(absl::StrCat(path,
                        ": its file system has no locks, so nothing keeps other runs from saving "
                        "there, too"));
       return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, -1));
     }
-    if (error != EWOULDBLOCK && error != EINTR && error != ESTALE) {
-      return ErrnoError(lock_path, "lock", error);
-    }
-    const std::string holder = HolderOf(lock_path);
-    if (stop()) {
-      return absl::CancelledError(absl::StrCat("interrupted while waiting for another run (",
-                                               holder, ") that saves in ", path));
-    }
-    if (Clock::now() >= end) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, ": another run (", holder,
-                       ") saves its checkpoints there: end it, or give this run another folder"));
-    }
-    if (!has_said && error == EWOULDBLOCK) {
-      say(absl::StrCat("waiting for another run (", holder, ") that saves its checkpoints in ",
-                       path));
-      has_said = true;
-    }
-    std::this_thread::sleep_for(kPause);
+    ORIEL_RETURN_IF_ERROR(waiting.Pause(error));
+  }
+}
+
+absl::Status SaveFolder::AwaitOthers(const std::string& path, std::chrono::milliseconds patience,
+                                     const std::function<void(const std::string&)>& say,
+                                     const std::function<bool()>& stop) {
+  const std::string lock_path = LockOf(path);
+  for (Waiting waiting(path, patience, say, stop);;) {
+    const int fd = open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return absl::OkStatus();  // Take says what is wrong, if it is
+    // Shared: the other ranks look, too.
+    const int error = flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
+    close(fd);
+    if (error == 0 || HasNoLocks(error)) return absl::OkStatus();
+    ORIEL_RETURN_IF_ERROR(waiting.Pause(error));
   }
 }
 

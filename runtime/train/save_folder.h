@@ -27,6 +27,12 @@ class SaveFolder {
   static absl::StatusOr<std::unique_ptr<SaveFolder>> Take(
       const std::string& path, std::chrono::milliseconds patience,
       const std::function<void(const std::string&)>& say, const std::function<bool()>& stop);
+  // Of every rank, before it looks for the latest checkpoint there and before rank 0 takes the
+  // folder: waits as Take does for a run that has it, with the same errors. Makes and holds
+  // nothing.
+  static absl::Status AwaitOthers(const std::string& path, std::chrono::milliseconds patience,
+                                  const std::function<void(const std::string&)>& say,
+                                  const std::function<bool()>& stop);
   ~SaveFolder();
   SaveFolder(const SaveFolder&) = delete;
   SaveFolder& operator=(const SaveFolder&) = delete;

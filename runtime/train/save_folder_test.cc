@@ -88,6 +88,28 @@ TEST_F(SaveFolderTest, GivesUpWhenItIsToStop) {
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted while waiting")));
 }
 
+TEST_F(SaveFolderTest, OthersAreAwaited) {
+  auto await = [&](std::chrono::milliseconds patience) {
+    return SaveFolder::AwaitOthers(
+        path_, patience, [this](const std::string& text) { said_.push_back(text); },
+        [this] { return stops_; });
+  };
+  ORIEL_EXPECT_OK(await(std::chrono::milliseconds(0)));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto folder, Take(std::chrono::milliseconds(0)));
+  EXPECT_THAT(await(std::chrono::milliseconds(120)),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another run (process ")));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("waiting for another run")));
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    folder.reset();
+  });
+  ORIEL_EXPECT_OK(await(std::chrono::seconds(60)));
+  other.join();
+  // It holds nothing.
+  ORIEL_EXPECT_OK(Take(std::chrono::milliseconds(0)).status());
+}
+
 TEST_F(SaveFolderTest, RemovesWhatAKilledRunHasLeft) {
   for (const char* name : {".step-00000007.tmp", "step-00000005", ".hidden.tmp"}) {
     std::filesystem::create_directories(JoinPath(path_, name));

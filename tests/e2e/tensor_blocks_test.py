@@ -99,11 +99,13 @@ class TensorBlocksTest(TensorParallelTestCase):
         self.assertNotRegex(self.run_ok("oriel", "inspect", plan, "--segments").stdout, r"\brsqrt\b")
 
     def test_a_loss_of_the_model(self):
-        """The classes of a cross entropy that the model computes are split, too."""
-        self.check(own_loss=True, shifted=True)
+        """The classes of a cross entropy that the model computes are split, too, and those of a policy's loss."""
+        for options in ({"shifted": True}, {}, {"entropy": True}):
+            self.check(own_loss=True, **options)
         # Of classes that ranks don't divide there are more on them.
-        odd = Gpt(sequence=16, own_loss=True, shifted=True, vocabulary=129)
-        self.assert_same(self.numbers(self.plan("--mesh", "tp=2", gpt=odd), 2), self.numbers(self.plan(gpt=odd), 1), "129 classes")
+        for shifted in (True, False):
+            odd = Gpt(sequence=16, own_loss=True, shifted=shifted, vocabulary=129)
+            self.assert_same(self.numbers(self.plan("--mesh", "tp=2", gpt=odd), 2), self.numbers(self.plan(gpt=odd), 1), "129 classes")
 
     def test_a_loss_of_the_model_in_bf16(self):
         """What widens its logits is in the way neither of more classes nor of one op with their layer."""

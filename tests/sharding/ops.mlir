@@ -84,6 +84,13 @@ func.func @cross_entropy_steps(%x: tensor<2x3x6xf64>, %shift: tensor<2x3xf64>, %
   return %0, %1, %2 : tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3x6xf64>
 }
 
+// The same with a cotangent for each row.
+func.func @cross_entropy_grad_of_rows(%x: tensor<2x3x6xf64>, %lse: tensor<2x3xf64>, %g: tensor<2x3xf64>) -> tensor<2x3x6xf64> attributes {check.forward_only} {
+  %l = oriel.constant {value = dense<[[1, 0, 5], [-100, 2, 3]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0 = oriel.cross_entropy_grad %g, %x, %l, %lse : (tensor<2x3xf64>, tensor<2x3x6xf64>, tensor<2x3xi64>, tensor<2x3xf64>) -> tensor<2x3x6xf64>
+  return %0 : tensor<2x3x6xf64>
+}
+
 // Blocks of more than one class, and a gradient of the input alone.
 func.func @linear_cross_entropy_steps(%x: tensor<2x3x2xf64>, %w: tensor<2x12xf64>, %b: tensor<12xf64>, %v: tensor<12x2xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3x6xf64>, tensor<2x3x4xf64>, tensor<2x3x2xf64>) attributes {check.forward_only} {
   %l = oriel.constant {value = dense<[[1, 0, 11], [-100, 2, 6]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>

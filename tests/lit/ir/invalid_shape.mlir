@@ -315,7 +315,7 @@ func.func @argmax_of_nothing(%x: tensor<4x0xf32>) {
 // -----
 
 func.func @gather_batch_dims(%x: tensor<2x3x8xf32>, %i: tensor<2x3x5xi64>) {
-  // expected-error@+2 {{expects batch_dims of 0 or, without `first`, of dim, 2, got 1}}
+  // expected-error@+2 {{expects batch_dims of 0 or of dim, 2, got 1}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.gather %x, %i {batch_dims = 1 : i64, dim = 2 : i64} : (tensor<2x3x8xf32>, tensor<2x3x5xi64>) -> tensor<2x3x5xf32>
   return

@@ -34,10 +34,10 @@ func.func @labels_shape(%x: tensor<2x8x32xf32>, %l: tensor<2x7xi64>) {
 
 // -----
 
-func.func @cross_entropy_cotangent(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, %r: tensor<2x8xf32>) {
-  // expected-error@+2 {{expects a cotangent of type 'tensor<f32>', got 'tensor<2x8xf32>'}}
+func.func @cross_entropy_cotangent(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, %r: tensor<2x8xf32>, %g: tensor<2xf32>) {
+  // expected-error@+2 {{expects a cotangent of type 'tensor<2x8xf32>', got 'tensor<2xf32>'}}
   // expected-error@+1 {{failed to infer returned types}}
-  %0 = oriel.cross_entropy_grad %r, %x, %l, %r : (tensor<2x8xf32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>
+  %0 = oriel.cross_entropy_grad %g, %x, %l, %r : (tensor<2xf32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>
   return
 }
 

@@ -288,6 +288,8 @@ func.func @pieces(%t: tensor<4x8xf32>, %ids: tensor<2x3xi64>, %rows: tensor<2x3x
 func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse: tensor<2x8xf32>, %p: tensor<8xf32>, %s: tensor<f32>) {
   // CHECK: oriel.cross_entropy %{{.*}}, %{{.*}} : (tensor<2x8x32xf32>, tensor<2x8xi64>)
   %0:3 = oriel.cross_entropy %logits, %labels {ignore_index = -100 : i64} : (tensor<2x8x32xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  // CHECK: oriel.token_losses %{{.*}}, %{{.*}} : (tensor<2x8x32xf32>, tensor<2x8xi64>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  %rows:2 = oriel.token_losses %logits, %labels : (tensor<2x8x32xf32>, tensor<2x8xi64>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   // CHECK: oriel.cross_entropy_grad
   %1 = oriel.cross_entropy_grad %s, %logits, %labels, %lse : (tensor<f32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>
   // CHECK: oriel.sum_squares

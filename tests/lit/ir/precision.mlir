@@ -33,6 +33,8 @@ func.func @loss(%x: tensor<2x8x32xbf16>, %l: tensor<2x8xi64>) {
   %sum, %count, %lse = oriel.cross_entropy %x, %l : (tensor<2x8x32xbf16>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
   // CHECK: oriel.cross_entropy_grad {{.*}} -> tensor<2x8x32xbf16>
   %0 = oriel.cross_entropy_grad %sum, %x, %l, %lse : (tensor<f32>, tensor<2x8x32xbf16>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xbf16>
+  // CHECK: oriel.token_losses {{.*}} -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  %losses, %rows = oriel.token_losses %x, %l : (tensor<2x8x32xbf16>, tensor<2x8xi64>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   // CHECK: oriel.sum_exp {{.*}} -> tensor<2x8xf32>
   %1 = oriel.sum_exp %x, %lse : (tensor<2x8x32xbf16>, tensor<2x8xf32>) -> tensor<2x8xf32>
   return

@@ -88,12 +88,35 @@ module @residual attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a
 
 // -----
 
-// A softmax over what is cut needs it whole; what follows is cut again, as it costs nothing.
+// A sum along what is cut needs it whole; what follows is cut again, as it costs nothing.
 // CHECK-LABEL: @cuts_behind_an_op_that_needs_all
 // CHECK: oriel.linear {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}]>]
-// CHECK: oriel.softmax {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}]>], oriel.split = {{\[\[}}]]
+// CHECK: oriel.cumsum {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}]>], oriel.split = {{\[\[}}]]
 // CHECK: oriel.linear {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>]
 module @cuts_behind_an_op_that_needs_all attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<6x16xf32>, use = #oriel.sharding<[{}, {a0}]>, storage = #oriel.sharding<[{}, {a0}]>}
+  oriel.parameter @p1 {onnx_name = "down", type = tensor<16x6xf32>, use = #oriel.sharding<[{a0}, {}]>, storage = #oriel.sharding<[{a0}, {}]>}
+  func.func @forward(%x: tensor<8x6xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<6x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %down: tensor<16x6xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<8x6xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.linear %x, %up : (tensor<8x6xf32>, tensor<6x16xf32>) -> tensor<8x16xf32>
+    %1 = oriel.cumsum %0 {dim = 1 : i64} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %2 = oriel.linear %1, %down : (tensor<8x16xf32>, tensor<16x6xf32>) -> tensor<8x6xf32>
+    return %2 : tensor<8x6xf32>
+  }
+}
+
+// -----
+
+// A softmax of what is cut takes steps: maxima and sums of pieces, which ranks complete.
+// CHECK-LABEL: @softmax_in_steps
+// CHECK: oriel.reduce_max {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}] max {a0}>]
+// CHECK: oriel.exp {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}]>]
+// CHECK: oriel.reduce_sum {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>]
+// CHECK: oriel.div {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}]>]
+// CHECK-NOT: oriel.softmax
+module @softmax_in_steps attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
   oriel.parameter @p0 {onnx_name = "up", type = tensor<6x16xf32>, use = #oriel.sharding<[{}, {a0}]>, storage = #oriel.sharding<[{}, {a0}]>}
   oriel.parameter @p1 {onnx_name = "down", type = tensor<16x6xf32>, use = #oriel.sharding<[{a0}, {}]>, storage = #oriel.sharding<[{a0}, {}]>}
   func.func @forward(%x: tensor<8x6xf32> {oriel.kind = "input", oriel.ref = "x"},

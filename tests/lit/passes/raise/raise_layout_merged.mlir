@@ -388,3 +388,24 @@ func.func @choices(%x: tensor<8x8xf32>, %w: tensor<6x8x5xf32>, %c: tensor<8x2x2x
   %2 = oriel.reshape %1 : (tensor<8x4x5xf32>) -> tensor<8x2x2x5xf32>
   return %2 : tensor<8x2x2x5xf32>
 }
+
+// -----
+
+// Rows that indices name can't come apart: the indices are of all of them.
+// CHECK-LABEL: func.func @rows_of_indices
+// CHECK: oriel.scatter_add {{.*}} {dim = 0 : i64} : (tensor<4x3xi64>, tensor<4x3xf32>) -> tensor<24xf32>
+// CHECK: oriel.reshape {{.*}} : (tensor<24xf32>) -> tensor<4x6xf32>
+func.func @rows_of_indices(%x: tensor<4x6xf32>, %i: tensor<4x3xi64>, %u: tensor<4x3xf32>) -> tensor<4x6xf32> {
+  %0 = oriel.constant {value = dense<5> : tensor<i64>} : () -> tensor<i64>
+  %1 = oriel.iota {dim = 0 : i64} : () -> tensor<4x3xi64>
+  %2 = oriel.constant {value = dense<6> : tensor<i64>} : () -> tensor<i64>
+  %3 = oriel.mul %1, %2 : (tensor<4x3xi64>, tensor<i64>) -> tensor<4x3xi64>
+  %4 = oriel.min %i, %0 : (tensor<4x3xi64>, tensor<i64>) -> tensor<4x3xi64>
+  %5 = oriel.max %4, %1 : (tensor<4x3xi64>, tensor<4x3xi64>) -> tensor<4x3xi64>
+  %6 = oriel.add %5, %3 : (tensor<4x3xi64>, tensor<4x3xi64>) -> tensor<4x3xi64>
+  %7 = oriel.reshape %x : (tensor<4x6xf32>) -> tensor<24xf32>
+  %8 = oriel.scatter_add %6, %u {dim = 0 : i64} : (tensor<4x3xi64>, tensor<4x3xf32>) -> tensor<24xf32>
+  %9 = oriel.add %7, %8 : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %10 = oriel.reshape %9 : (tensor<24xf32>) -> tensor<4x6xf32>
+  return %10 : tensor<4x6xf32>
+}

@@ -77,3 +77,84 @@ func.func @four_of_seven(%x: tensor<7x8xf32>, %l: tensor<4xi64>) -> tensor<f32> 
   %1:3 = oriel.cross_entropy %0, %l : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<f32>, tensor<4xf32>)
   return %1#0 : tensor<f32>
 }
+
+// -----
+
+// The logarithm of a softmax at the labels, of which a negative one counts from the end.
+// CHECK-LABEL: func.func @gather_of_log_softmax
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x8xf32>, %[[L:.*]]: tensor<2x4x1xi64>)
+// CHECK: %[[NEGATIVE:.*]] = oriel.less %[[L]]
+// CHECK: %[[FROM_END:.*]] = oriel.add %[[L]]
+// CHECK: %[[LABELS:.*]] = oriel.select %[[NEGATIVE]], %[[FROM_END]], %[[L]]
+// CHECK: %[[ROWS:.*]] = oriel.reshape %[[LABELS]] : (tensor<2x4x1xi64>) -> tensor<2x4xi64>
+// CHECK: %[[LOSSES:.*]], %{{.*}} = oriel.token_losses %[[X]], %[[ROWS]] {ignore_index = -9223372036854775808 : i64}
+// CHECK: %[[NEG:.*]] = oriel.neg %[[LOSSES]]
+// CHECK: oriel.reshape %[[NEG]] : (tensor<2x4xf32>) -> tensor<2x4x1xf32>
+// CHECK-NOT: oriel.gather
+func.func @gather_of_log_softmax(%x: tensor<2x4x8xf32>, %l: tensor<2x4x1xi64>) -> tensor<2x4x1xf32> {
+  %0 = oriel.reduce_max %x {dims = array<i64: 2>, keep_dims = true} : (tensor<2x4x8xf32>) -> tensor<2x4x1xf32>
+  %1 = oriel.sub %x, %0 : (tensor<2x4x8xf32>, tensor<2x4x1xf32>) -> tensor<2x4x8xf32>
+  %2 = oriel.exp %1 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %3 = oriel.reduce_sum %2 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x4x8xf32>) -> tensor<2x4x1xf32>
+  %4 = oriel.log %3 : (tensor<2x4x1xf32>) -> tensor<2x4x1xf32>
+  %5 = oriel.sub %1, %4 : (tensor<2x4x8xf32>, tensor<2x4x1xf32>) -> tensor<2x4x8xf32>
+  %6 = oriel.gather %5, %l {batch_dims = 2 : i64, dim = 2 : i64} : (tensor<2x4x8xf32>, tensor<2x4x1xi64>) -> tensor<2x4x1xf32>
+  return %6 : tensor<2x4x1xf32>
+}
+
+// -----
+
+// The logits at the labels, less the logsumexp, which is reduced without its dimension.
+// CHECK-LABEL: func.func @gather_less_logsumexp
+// CHECK-SAME: (%[[X:.*]]: tensor<6x8xf32>, %[[L:.*]]: tensor<6x1xi64>)
+// CHECK: %[[LOSSES:.*]], %{{.*}} = oriel.token_losses %[[X]]
+// CHECK: %[[NEG:.*]] = oriel.neg %[[LOSSES]]
+// CHECK: return %[[NEG]] : tensor<6xf32>
+func.func @gather_less_logsumexp(%x: tensor<6x8xf32>, %l: tensor<6x1xi64>) -> tensor<6xf32> {
+  %0 = oriel.gather %x, %l {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<6x8xf32>, tensor<6x1xi64>) -> tensor<6x1xf32>
+  %1 = oriel.reshape %0 : (tensor<6x1xf32>) -> tensor<6xf32>
+  %2 = oriel.reduce_max %x {dims = array<i64: 1>, keep_dims = true} : (tensor<6x8xf32>) -> tensor<6x1xf32>
+  %3 = oriel.sub %x, %2 : (tensor<6x8xf32>, tensor<6x1xf32>) -> tensor<6x8xf32>
+  %4 = oriel.exp %3 : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  %5 = oriel.reduce_sum %4 {dims = array<i64: 1>, keep_dims = true} : (tensor<6x8xf32>) -> tensor<6x1xf32>
+  %6 = oriel.log %5 : (tensor<6x1xf32>) -> tensor<6x1xf32>
+  %7 = oriel.add %2, %6 : (tensor<6x1xf32>, tensor<6x1xf32>) -> tensor<6x1xf32>
+  %8 = oriel.reshape %7 : (tensor<6x1xf32>) -> tensor<6xf32>
+  %9 = oriel.sub %1, %8 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  return %9 : tensor<6xf32>
+}
+
+// -----
+
+// Several of each row, another row's sum, and logarithms that are read elsewhere, too.
+// CHECK-LABEL: func.func @other_gathers
+// CHECK-COUNT-3: oriel.gather
+// CHECK-NOT: oriel.token_losses
+func.func @other_gathers(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %two: tensor<4x2xi64>, %l: tensor<4x1xi64>) -> (tensor<4x2xf32>, tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x8xf32>) {
+  %0 = oriel.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %2 = oriel.log %1 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %3 = oriel.sub %x, %2 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %4 = oriel.gather %3, %two {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x8xf32>, tensor<4x2xi64>) -> tensor<4x2xf32>
+  %5 = oriel.sub %y, %2 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %6 = oriel.gather %5, %l {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x8xf32>, tensor<4x1xi64>) -> tensor<4x1xf32>
+  %7 = oriel.gather %3, %l {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x8xf32>, tensor<4x1xi64>) -> tensor<4x1xf32>
+  return %4, %6, %7, %3 : tensor<4x2xf32>, tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Token losses of rows of all positions but the last; what is computed of the last is left out.
+// CHECK-LABEL: func.func @token_losses
+// CHECK-SAME: (%[[X:.*]]: tensor<2x5x8xf32>, %[[L:.*]]: tensor<8xi64>)
+// CHECK: %[[APART:.*]] = oriel.reshape %[[L]] : (tensor<8xi64>) -> tensor<2x4xi64>
+// CHECK: %[[ALL:.*]] = oriel.pad %[[APART]] {high = array<i64: 0, 1>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<2x4xi64>) -> tensor<2x5xi64>
+// CHECK: %[[LOSSES:.*]], %{{.*}} = oriel.token_losses %[[X]], %[[ALL]]
+// CHECK: %[[KEPT:.*]] = oriel.slice %[[LOSSES]] {limits = array<i64: 2, 4>, starts = array<i64: 0, 0>, strides = array<i64: 1, 1>}
+// CHECK: oriel.reshape %[[KEPT]] : (tensor<2x4xf32>) -> tensor<8xf32>
+func.func @token_losses(%x: tensor<2x5x8xf32>, %l: tensor<8xi64>) -> tensor<8xf32> {
+  %0 = oriel.slice %x {limits = array<i64: 2, 4, 8>, starts = array<i64: 0, 0, 0>, strides = array<i64: 1, 1, 1>} : (tensor<2x5x8xf32>) -> tensor<2x4x8xf32>
+  %1 = oriel.reshape %0 : (tensor<2x4x8xf32>) -> tensor<8x8xf32>
+  %2:2 = oriel.token_losses %1, %l {ignore_index = -9223372036854775808 : i64} : (tensor<8x8xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %2#0 : tensor<8xf32>
+}

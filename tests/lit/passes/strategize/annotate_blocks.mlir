@@ -214,7 +214,8 @@ module {
 // -----
 
 // A mixture of four experts whose columns don't split: each rank has two of them, and of the
-// gates, which are all there on each rank since a softmax is over all experts, it takes those.
+// gates, which are all there on each rank, since a softmax in pieces takes further reductions, it
+// takes those.
 // CHECK: "router", type = tensor<32x4xf32>}
 // CHECK: "up", {{.*}}use = #oriel.sharding<[{a0}, {}, {}]>
 // CHECK: "down", {{.*}}use = #oriel.sharding<[{a0}, {}, {}]>
@@ -233,7 +234,7 @@ module {
     %4 = oriel.reshape %x : (tensor<6x32xf32>) -> tensor<1x6x32xf32>
     %5 = oriel.broadcast %4 : (tensor<1x6x32xf32>) -> tensor<4x6x32xf32>
     %6 = oriel.matmul %5, %up : (tensor<4x6x32xf32>, tensor<4x32x8xf32>) -> tensor<4x6x8xf32>
-    %7 = oriel.softmax %6 {dim = 2 : i64} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+    %7 = oriel.cumsum %6 {dim = 2 : i64} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
     %8 = oriel.matmul %7, %down : (tensor<4x6x8xf32>, tensor<4x8x32xf32>) -> tensor<4x6x32xf32>
     %9 = oriel.mul %8, %3 : (tensor<4x6x32xf32>, tensor<4x6x1xf32>) -> tensor<4x6x32xf32>
     %10 = oriel.reduce_sum %9 {dims = array<i64: 0>, keep_dims = false} : (tensor<4x6x32xf32>) -> tensor<6x32xf32>
@@ -261,7 +262,7 @@ module {
     %4 = oriel.reshape %x : (tensor<6x32xf32>) -> tensor<1x6x32xf32>
     %5 = oriel.broadcast %4 : (tensor<1x6x32xf32>) -> tensor<3x6x32xf32>
     %6 = oriel.matmul %5, %up : (tensor<3x6x32xf32>, tensor<3x32x8xf32>) -> tensor<3x6x8xf32>
-    %7 = oriel.softmax %6 {dim = 2 : i64} : (tensor<3x6x8xf32>) -> tensor<3x6x8xf32>
+    %7 = oriel.cumsum %6 {dim = 2 : i64} : (tensor<3x6x8xf32>) -> tensor<3x6x8xf32>
     %8 = oriel.matmul %7, %down : (tensor<3x6x8xf32>, tensor<3x8x32xf32>) -> tensor<3x6x32xf32>
     %9 = oriel.mul %8, %3 : (tensor<3x6x32xf32>, tensor<3x6x1xf32>) -> tensor<3x6x32xf32>
     %10 = oriel.reduce_sum %9 {dims = array<i64: 0>, keep_dims = false} : (tensor<3x6x32xf32>) -> tensor<6x32xf32>
@@ -282,7 +283,7 @@ module {
       %down: tensor<4x8x32xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
     %1 = oriel.softmax %x {dim = 0 : i64} : (tensor<4x6x32xf32>) -> tensor<4x6x32xf32>
     %6 = oriel.matmul %1, %up : (tensor<4x6x32xf32>, tensor<4x32x8xf32>) -> tensor<4x6x8xf32>
-    %7 = oriel.softmax %6 {dim = 2 : i64} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+    %7 = oriel.cumsum %6 {dim = 2 : i64} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
     %8 = oriel.matmul %7, %down : (tensor<4x6x8xf32>, tensor<4x8x32xf32>) -> tensor<4x6x32xf32>
     %9 = oriel.mul %8, %1 : (tensor<4x6x32xf32>, tensor<4x6x32xf32>) -> tensor<4x6x32xf32>
     %10 = oriel.reduce_sum %9 {dims = array<i64: 0>, keep_dims = false} : (tensor<4x6x32xf32>) -> tensor<6x32xf32>

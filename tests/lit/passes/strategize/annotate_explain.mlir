@@ -97,11 +97,11 @@ module {
       %b: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
       %c: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
     %0 = oriel.linear %x, %a : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.cumsum %0 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     %2 = oriel.linear %1, %b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %3 = oriel.softmax %2 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.cumsum %2 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     %4 = oriel.linear %3, %c : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %5 = oriel.softmax %4 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %5 = oriel.cumsum %4 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     return
   }
 }
@@ -117,7 +117,7 @@ module {
     %0 = oriel.transpose %a {permutation = array<i64: 1, 0, 2>} : (tensor<2x8x4xf32>) -> tensor<8x2x4xf32>
     %1 = oriel.reshape %0 : (tensor<8x2x4xf32>) -> tensor<8x8xf32>
     %2 = oriel.linear %x, %1 : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %3 = oriel.softmax %2 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.cumsum %2 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     return
   }
 }
@@ -132,7 +132,7 @@ module {
     func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
         %a: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
       %0 = oriel.linear %x, %a : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-      %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      %1 = oriel.cumsum %0 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
       return
     }
   }
