@@ -224,11 +224,11 @@ class BlockFinder {
 
   // As `trace`, but each rank may have all of a value that is small beside another activation that
   // the op takes, and take its piece: the gates of a mixture of experts (Shazeer et al. 2017), one
-  // for each token and expert. Steps for that would be further reductions. So it may of data beside
-  // what a layer makes: probabilities that a teacher gave.
+  // for each token and expert. Steps for that would be further reductions. So it may of data that a
+  // loss takes beside what the last layer makes: probabilities that a teacher gave.
   bool traceOrTake(Operation* op, Value value, llvm::ArrayRef<DimCut> cuts) {
     if (cuts.empty()) return true;
-    if (!isSmallActivation(op, value) && !isDataBesideActivation(op, value)) {
+    if (!isSmallActivation(op, value) && !isDataOfLoss(op, value)) {
       return trace(value, cuts);
     }
     // In vain once each: the way back from one may lead through others.
@@ -282,12 +282,12 @@ class BlockFinder {
     });
   }
 
-  bool isDataBesideActivation(Operation* op, Value value) const {
-    auto isActivation = [&](Value other) {
-      return values_.fromInputs.contains(other) && values_.fromParameters.contains(other);
-    };
-    return values_.fromInputs.contains(value) && !values_.fromParameters.contains(value) &&
-           llvm::any_of(op->getOperands(), isActivation);
+  bool isDataOfLoss(Operation* op, Value value) const {
+    const bool isData =
+        values_.fromInputs.contains(value) && !values_.fromParameters.contains(value);
+    return isData && !upToLastWeights_.contains(op) &&
+           llvm::any_of(op->getOperands(),
+                        [&](Value other) { return values_.fromParameters.contains(other); });
   }
 
   bool takesStepsSince(const Mark& mark) {

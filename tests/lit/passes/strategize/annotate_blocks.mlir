@@ -307,3 +307,47 @@ module {
     return
   }
 }
+
+// -----
+
+// A distillation: a student's log-softmax, a teacher's softmax, which takes steps, and what a
+// maximum is taken of. Behind the last layers others may read what the blocks cut.
+// CHECK: "student", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "teacher", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+module {
+  oriel.parameter @p0 {onnx_name = "student", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "teacher", type = tensor<8x16xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %t: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.linear %x, %t : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.softmax %1 {dim = 1 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %3 = oriel.reduce_max %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<4x16xf32>) -> tensor<4x1xf32>
+    %4 = oriel.sub %0, %3 : (tensor<4x16xf32>, tensor<4x1xf32>) -> tensor<4x16xf32>
+    %5 = oriel.exp %4 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %6 = oriel.reduce_sum %5 {dims = array<i64: 1>, keep_dims = true} : (tensor<4x16xf32>) -> tensor<4x1xf32>
+    %7 = oriel.log %6 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+    %8 = oriel.sub %4, %7 : (tensor<4x16xf32>, tensor<4x1xf32>) -> tensor<4x16xf32>
+    %9 = oriel.mul %2, %8 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %10 = oriel.reduce_sum %9 {dims = array<i64: 1>} : (tensor<4x16xf32>) -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// Probabilities that a teacher gave, as data: each rank has all of them, and takes its classes.
+// CHECK: "student", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+module {
+  oriel.parameter @p0 {onnx_name = "student", type = tensor<8x16xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %given: tensor<4x16xf32> {oriel.kind = "input", oriel.ref = "given"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.sub %given, %0 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.mul %1, %1 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %3 = oriel.reduce_sum %2 {dims = array<i64: 1>} : (tensor<4x16xf32>) -> tensor<4xf32>
+    return
+  }
+}
