@@ -32,6 +32,24 @@ def LinearCrossEntropyOp : Oriel_Op<"linear_cross_entropy",
                       Oriel_FloatTensor:$logsumexp);
 }
 
+def LinearTokenLossesOp : Oriel_Op<"linear_token_losses",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_IndexTensor:$labels,
+         Optional<Oriel_FloatTensor>:$bias,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
+    [Differentiable, FlopsOp, InferTypes, SteppedShardedOp]> {
+  let summary = "The loss of each token of a linear layer's result, which is never whole in memory";
+  let description = [{
+    As `token_losses` of the logits `linear(input, weight, bias)`, with the operands of
+    `linear_cross_entropy`. Made by `train` where nothing else reads the logits; removed by `lower`.
+
+    Example: `%losses, %lse = oriel.linear_token_losses %x, %w, %labels {transpose_weight = true} :
+    (tensor<2x64x32xf32>, tensor<128x32xf32>, tensor<2x64xi64>) -> (tensor<2x64xf32>,
+    tensor<2x64xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$losses, Oriel_FloatTensor:$logsumexp);
+}
+
 def LinearLogsumexpOp : Oriel_Op<"linear_logsumexp",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_IndexTensor:$labels,
          Variadic<Oriel_BiasOrFirst>:$rest,
@@ -44,8 +62,8 @@ def LinearLogsumexpOp : Oriel_Op<"linear_logsumexp",
     Of the logits of `linear_cross_entropy`: `logsumexp[n.., b]` of the `b`-th of `blocks` equal
     parts of a row, -inf for one of -inf alone; `label_logit[n..]` as `label_logits` gives it.
     Behind the labels stand the bias, if there is one, and, with `all_blocks`, the number of the
-    first block of the piece. Made by `propagate`, of `linear_cross_entropy` whose classes are
-    split; removed by `lower`.
+    first block of the piece. Made by `propagate`, of `linear_cross_entropy` or
+    `linear_token_losses` whose classes are split; removed by `lower`.
 
     Example: `%0:2 = oriel.linear_logsumexp %x, %w, %labels {blocks = 4 : i64} :
     (tensor<2x8x32xf32>, tensor<32x64xf32>, tensor<2x8xi64>) -> (tensor<2x8x4xf32>,
@@ -66,10 +84,10 @@ def LinearCrossEntropyGradOp : Oriel_Op<"linear_cross_entropy_grad",
          DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index,
          DefaultValuedAttr<Oriel_IntAttr, "0">:$classes),
     [FlopsOp, RebuiltShardedOp, WideSumOp]> {
-  let summary = "Cotangents of input, weight and bias of linear_cross_entropy";
+  let summary = "Cotangents of input, weight and bias of the loss of a linear layer's result";
   let description = [{
     Computes the logits again, for some rows at a time, and their cotangent `g` as
-    `cross_entropy_grad` does; the results are those of the input, `g weightᵀ`, and, where they
+    `cross_entropy_grad` does, of the cotangent of all or of each row; the results are those of the input, `g weightᵀ`, and, where they
     are wanted, of the weight, `inputᵀ g`, and of the bias, the sum of `g` over the rows. The
     last two are sums over all rows, and may be f32 where the operands are narrower. Behind
     `logsumexp` stand the bias, if there is one, and where the first class of the piece is (with

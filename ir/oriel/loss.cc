@@ -87,31 +87,64 @@ int64_t LinearCrossEntropyOp::getFlops() {
   return lossFlops(logitsShape(getInput(), getWeight(), getTransposeWeight()), 1);
 }
 
-LogicalResult LinearCrossEntropyOp::buildVjp(mlir::OpBuilder& builder,
-                                             llvm::ArrayRef<Value> resultCotangents,
-                                             llvm::ArrayRef<bool> needed,
-                                             llvm::SmallVectorImpl<Value>& operandCotangents) {
-  operandCotangents.assign(getNumOperands(), Value());
-  if (resultCotangents[2]) {
-    return emitOpError("can't be differentiated through its result 'logsumexp'");
+// Of the loss, the first result, of all rows or of each.
+template <typename Loss>
+static LogicalResult buildLossVjp(Loss op, mlir::OpBuilder& builder,
+                                  llvm::ArrayRef<Value> resultCotangents,
+                                  llvm::ArrayRef<bool> needed,
+                                  llvm::SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(op->getNumOperands(), Value());
+  if (resultCotangents.back()) {
+    return op.emitOpError("can't be differentiated through its result 'logsumexp'");
   }
-  const bool needsBias = getBias() && needed[3];
+  const bool needsBias = op.getBias() && needed[3];
   if (!resultCotangents[0] || !(needed[0] || needed[1] || needsBias)) return success();
   llvm::SmallVector<Value, 1> bias;
-  if (getBias()) bias.push_back(getBias());
+  if (op.getBias()) bias.push_back(op.getBias());
   // The logits are computed again, which pays for all that is wanted of them.
-  llvm::SmallVector<mlir::Type> types = {getInput().getType()};
+  llvm::SmallVector<mlir::Type> types = {op.getInput().getType()};
   if (needed[1] || needsBias) {
-    types.push_back(getWeight().getType());
+    types.push_back(op.getWeight().getType());
     llvm::append_range(types, mlir::ValueRange(bias).getTypes());
   }
-  auto grad = LinearCrossEntropyGradOp::create(builder, getLoc(), types, resultCotangents[0],
-                                               getInput(), getWeight(), getLabels(), getLogsumexp(),
-                                               bias, getTransposeWeight(), getIgnoreIndex());
+  auto grad = LinearCrossEntropyGradOp::create(
+      builder, op.getLoc(), types, resultCotangents[0], op.getInput(), op.getWeight(),
+      op.getLabels(), op.getLogsumexp(), bias, op.getTransposeWeight(), op.getIgnoreIndex());
   if (needed[0]) operandCotangents[0] = grad.getCotangents()[0];
   if (needed[1]) operandCotangents[1] = grad.getCotangents()[1];
   if (needsBias) operandCotangents[3] = grad.getCotangents()[2];
   return success();
+}
+
+LogicalResult LinearCrossEntropyOp::buildVjp(mlir::OpBuilder& builder,
+                                             llvm::ArrayRef<Value> resultCotangents,
+                                             llvm::ArrayRef<bool> needed,
+                                             llvm::SmallVectorImpl<Value>& operandCotangents) {
+  return buildLossVjp(*this, builder, resultCotangents, needed, operandCotangents);
+}
+
+LogicalResult LinearTokenLossesOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                                    Adaptor adaptor,
+                                                    llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  if (failed(checkLogits(context, adaptor.getInput(), adaptor.getWeight(), adaptor.getLabels(),
+                         adaptor.getBias(), adaptor.getTransposeWeight()))) {
+    return failure();
+  }
+  results.append(2, mlir::RankedTensorType::get(shapeOf(adaptor.getLabels()),
+                                                wideType(elementOf(adaptor.getInput()))));
+  return success();
+}
+
+int64_t LinearTokenLossesOp::getFlops() {
+  return lossFlops(logitsShape(getInput(), getWeight(), getTransposeWeight()), 1);
+}
+
+LogicalResult LinearTokenLossesOp::buildVjp(mlir::OpBuilder& builder,
+                                            llvm::ArrayRef<Value> resultCotangents,
+                                            llvm::ArrayRef<bool> needed,
+                                            llvm::SmallVectorImpl<Value>& operandCotangents) {
+  return buildLossVjp(*this, builder, resultCotangents, needed, operandCotangents);
 }
 
 Value LinearLogsumexpOp::getBias() { return restOf(getRest()).bias; }
@@ -156,11 +189,11 @@ LogicalResult LinearCrossEntropyGradOp::verify() {
     return failure();
   }
   const LogitsShape shape = logitsShape(getInput(), getWeight(), getTransposeWeight());
-  mlir::Type elementType = wideType(elementOf(getInput()));
+  auto rows = mlir::RankedTensorType::get(shape.rows, wideType(elementOf(getInput())));
+  const bool isOfAll = shapeOf(getCotangent()).empty();
   if (failed(context.expectType("a cotangent", getCotangent(),
-                                mlir::RankedTensorType::get({}, elementType))) ||
-      failed(context.expectType("a logsumexp", getLogsumexp(),
-                                mlir::RankedTensorType::get(shape.rows, elementType))) ||
+                                isOfAll ? rows.clone(llvm::ArrayRef<int64_t>{}) : rows)) ||
+      failed(context.expectType("a logsumexp", getLogsumexp(), rows)) ||
       failed(context.expectPiece(getFirst(), "classes", getClasses(), shape.classes))) {
     return failure();
   }

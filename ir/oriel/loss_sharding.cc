@@ -1,5 +1,6 @@
 // Sharding rules of the loss of a linear layer's result. That of logits is in training_sharding.cc.
 #include <numeric>
+#include <utility>
 
 #include "ir/oriel/builders.h"
 #include "ir/oriel/fused.h"
@@ -74,23 +75,50 @@ ShardingRule LinearCrossEntropyOp::getShardingRule() {
   return rule.take();
 }
 
-// The logsumexp of a row is that of its blocks' logsumexps; its loss that less its label's logit.
-llvm::SmallVector<Value> LinearCrossEntropyOp::decompose(mlir::OpBuilder& builder) {
-  mlir::Location loc = getLoc();
-  int64_t origin = getOrigin(), rank = shapeOf(getLabels()).size();
+// Each row's logsumexp, that of its blocks' logsumexps, and its label's logit.
+template <typename Loss>
+static std::pair<Value, Value> rowsByBlocks(mlir::OpBuilder& builder, Loss op) {
+  mlir::Location loc = op.getLoc();
+  int64_t origin = op.getOrigin(), rank = shapeOf(op.getLabels()).size();
   llvm::SmallVector<Value, 1> bias;
-  if (getBias()) bias.push_back(getBias());
-  auto parts = LinearLogsumexpOp::create(builder, loc, getInput(), getWeight(), getLabels(), bias,
-                                         getTransposeWeight(), getIgnoreIndex(),
-                                         blocksOf(classesOf(getWeight(), getTransposeWeight())),
+  if (op.getBias()) bias.push_back(op.getBias());
+  const bool transposed = op.getTransposeWeight();
+  auto parts = LinearLogsumexpOp::create(builder, loc, op.getInput(), op.getWeight(),
+                                         op.getLabels(), bias, transposed, op.getIgnoreIndex(),
+                                         blocksOf(classesOf(op.getWeight(), transposed)),
                                          /*all_blocks=*/0, origin);
   Value max =
       ReduceMaxOp::create(builder, loc, parts.getLogsumexp(), {rank}, /*keep_dims=*/false, origin);
   Value sum = SumExpOp::create(builder, loc, parts.getLogsumexp(), max, origin);
   Value logsumexp =
       AddOp::create(builder, loc, max, LogOp::create(builder, loc, sum, origin), origin);
-  return lossOfRows(builder, loc, logsumexp, parts.getLabelLogit(), getLabels(), getIgnoreIndex(),
-                    origin);
+  return {logsumexp, parts.getLabelLogit()};
+}
+
+llvm::SmallVector<Value> LinearCrossEntropyOp::decompose(mlir::OpBuilder& builder) {
+  auto [logsumexp, logit] = rowsByBlocks(builder, *this);
+  return lossOfRows(builder, getLoc(), logsumexp, logit, getLabels(), getIgnoreIndex(),
+                    getOrigin());
+}
+
+ShardingRule LinearTokenLossesOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getLabels()));
+  int classes = rule.steps(classesOf(getWeight(), getTransposeWeight()));
+  rule.operand(0, rows + kWhole);
+  rule.operand(1, ofWeight(classes, getTransposeWeight()));
+  rule.operand(2, rows);
+  if (getBias()) rule.operand(3, {classes});
+  rule.result(0, rows);
+  rule.result(1, rows);
+  return rule.take();
+}
+
+llvm::SmallVector<Value> LinearTokenLossesOp::decompose(mlir::OpBuilder& builder) {
+  auto [logsumexp, logit] = rowsByBlocks(builder, *this);
+  return {
+      rowLosses(builder, getLoc(), logsumexp, logit, getLabels(), getIgnoreIndex(), getOrigin()),
+      logsumexp};
 }
 
 // The label's logit is a sum over the blocks: only one gives more than 0.
@@ -129,6 +157,7 @@ ShardingRule LinearCrossEntropyGradOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.sum(shapeOf(getLabels()));
   int classes = getFirst() ? kWhole : rule.sum(classesOf(getWeight(), getTransposeWeight()));
+  if (!shapeOf(getCotangent()).empty()) rule.operand(0, rows);
   rule.operand(1, rows + kWhole);
   rule.operand(2, ofWeight(classes, getTransposeWeight()));
   rule.operand(3, rows);

@@ -256,7 +256,8 @@ const std::set<std::string> kMadeOfOthers = {"add_layer_norm",
                                              "linear_cross_entropy",
                                              "linear_cross_entropy_grad",
                                              "linear_grads",
-                                             "linear_logsumexp"};
+                                             "linear_logsumexp",
+                                             "linear_token_losses"};
 
 DType TypeOf(const Arg& arg, DType narrow, DType single) {
   switch (arg.kind) {

@@ -178,6 +178,7 @@ void AddLosses(const Sizes& s, std::vector<BenchLaunch>& launches) {
   in_blocks.insert(blocks.begin(), blocks.end());
   Add(launches,
       {"linear_cross_entropy", {x, w, labels}, {scalar, scalar, row}, stored, flops, 0, v});
+  Add(launches, {"linear_token_losses", {x, w, labels}, {row, row}, stored, flops, 0, v});
   Add(launches, {"linear_logsumexp", {x, w, labels}, {of_blocks, row}, in_blocks, flops, 0, v});
   // The logits once more, and two products with their gradient.
   Add(launches, {"linear_cross_entropy_grad",

@@ -261,6 +261,48 @@ absl::StatusOr<KernelFn> MakeLinearCrossEntropy(const KernelSpec& spec, LossPart
   });
 }
 
+absl::StatusOr<KernelFn> MakeLinearTokenLosses(const KernelSpec& spec, LossParts& parts,
+                                               int64_t logits) {
+  ORIEL_ASSIGN_OR_RETURN(const LossShape shape, LossShape::Make(spec, 0, 3, logits));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  if (shape.first >= 0) return Malformed(spec, "is not for pieces of classes");
+  for (size_t i = 0; i < 2; ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, shape.wide, shape.labels.shape));
+  }
+  struct Chunk {
+    KernelFn logits, losses;
+  };
+  const Preparer preparer(spec, shape, parts);
+  ORIEL_ASSIGN_OR_RETURN(const KernelFn check, preparer.LabelCheck(shape.classes));
+  ORIEL_ASSIGN_OR_RETURN(const BySize<Chunk> launches,
+                         MakeBySize<Chunk>(shape, [&](int64_t n) -> absl::StatusOr<Chunk> {
+                           Chunk chunk;
+                           ORIEL_ASSIGN_OR_RETURN(chunk.logits, preparer.Logits(n));
+                           ORIEL_ASSIGN_OR_RETURN(
+                               chunk.losses,
+                               preparer.Prepare("token_losses", {shape.Logits(n), shape.Labels(n)},
+                                                {shape.Wide({n}), shape.Wide({n})},
+                                                {{"ignore_index", shape.ignore_index}}));
+                           return chunk;
+                         }));
+  Places places;
+  const int64_t at_logits = places.Add(shape.Logits(std::min(shape.chunk, shape.rows)));
+  ORIEL_ASSIGN_OR_RETURN(const std::function<char*()> scratch, parts.Reserve(places.bytes()));
+  return KernelFn([=](const KernelArgs& args) -> absl::Status {
+    ORIEL_RETURN_IF_ERROR(Run(check, args.stream, {args.operands[2]}, {}));
+    char* const base = scratch();
+    for (int64_t i = 0; i < shape.chunks(); ++i) {
+      const Chunk& chunk = launches.Of(shape, i);
+      ORIEL_RETURN_IF_ERROR(RunLogits(chunk.logits, shape, i, args, base + at_logits));
+      ORIEL_RETURN_IF_ERROR(Run(chunk.losses, args.stream,
+                                {base + at_logits, LabelsOf(shape, i, args)},
+                                {At(args.results[0], shape.wide, i * shape.chunk),
+                                 At(args.results[1], shape.wide, i * shape.chunk)}));
+    }
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<KernelFn> MakeLinearLogsumexp(const KernelSpec& spec, LossParts& parts,
                                              int64_t logits) {
   ORIEL_ASSIGN_OR_RETURN(const LossShape shape, LossShape::Make(spec, 0, 3, logits));
@@ -392,7 +434,9 @@ absl::StatusOr<KernelFn> MakeLinearCrossEntropyGrad(const KernelSpec& spec, Loss
   ORIEL_ASSIGN_OR_RETURN(const LossShape shape, LossShape::Make(spec, 1, 5, logits));
   const size_t all = shape.bias >= 0 ? 3 : 2, results = spec.results.size();
   if (results != 1 && results != all) return Malformed(spec, "has a wrong number of results");
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, shape.wide, {}));
+  const bool is_of_rows = spec.operands[0].rank() > 0;  // a cotangent for each
+  ORIEL_RETURN_IF_ERROR(
+      CheckOperand(spec, 0, shape.wide, is_of_rows ? shape.labels.shape : Shape{}));
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, shape.wide, shape.labels.shape));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, shape.dtype, shape.input.shape));
   const TensorSpec bias = shape.bias >= 0 ? spec.operands[shape.bias] : TensorSpec();
@@ -415,8 +459,8 @@ absl::StatusOr<KernelFn> MakeLinearCrossEntropyGrad(const KernelSpec& spec, Loss
       MakeBySize<Chunk>(shape, [&](int64_t n) -> absl::StatusOr<Chunk> {
         Chunk chunk;
         ORIEL_ASSIGN_OR_RETURN(chunk.logits, preparer.Logits(n));
-        std::vector<TensorSpec> operands = {shape.Wide({}), shape.Logits(n), shape.Labels(n),
-                                            shape.Wide({n})};
+        std::vector<TensorSpec> operands = {shape.Wide(is_of_rows ? Shape{n} : Shape{}),
+                                            shape.Logits(n), shape.Labels(n), shape.Wide({n})};
         std::map<std::string, Attribute> attributes = {{"ignore_index", shape.ignore_index}};
         ORIEL_RETURN_IF_ERROR(preparer.AddPiece("classes", &operands, &attributes));
         ORIEL_ASSIGN_OR_RETURN(chunk.cotangent,
@@ -453,10 +497,11 @@ absl::StatusOr<KernelFn> MakeLinearCrossEntropyGrad(const KernelSpec& spec, Loss
       const Chunk& chunk = launches.Of(shape, i);
       const int64_t row = i * shape.chunk;
       ORIEL_RETURN_IF_ERROR(RunLogits(chunk.logits, shape, i, args, base + at_logits));
-      ORIEL_RETURN_IF_ERROR(RunWith(chunk.cotangent, args.stream,
-                                    {args.operands[0], base + at_logits, LabelsOf(shape, i, args),
-                                     At(args.operands[4], shape.wide, row)},
-                                    FirstOf(shape, args), {g}));
+      ORIEL_RETURN_IF_ERROR(
+          RunWith(chunk.cotangent, args.stream,
+                  {At(args.operands[0], shape.wide, is_of_rows ? row : 0), base + at_logits,
+                   LabelsOf(shape, i, args), At(args.operands[4], shape.wide, row)},
+                  FirstOf(shape, args), {g}));
       ORIEL_RETURN_IF_ERROR(Run(chunk.input, args.stream, {g, args.operands[2]},
                                 {At(args.results[0], shape.dtype, row * shape.depth)}));
       if (results < 2) continue;

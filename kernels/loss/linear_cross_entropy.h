@@ -2,9 +2,11 @@
 //
 //   linear_cross_entropy       input [n.., k], weight [k, v], labels [n..], bias [v]?
 //                              -> loss_sum [], token_count [], logsumexp [n..]
+//   linear_token_losses        the same -> losses [n..], logsumexp [n..]
 //   linear_logsumexp           input, weight, labels, bias?, first []?; int blocks, all_blocks?
 //                              -> logsumexp [n.., blocks], label_logit [n..]
-//   linear_cross_entropy_grad  cotangent [], input, weight, labels, logsumexp [n..], bias?,
+//   linear_cross_entropy_grad  cotangent [] or [n..], input, weight, labels, logsumexp [n..],
+//   bias?,
 //                              first []?; int classes?
 //                              -> input's [n.., k], or that, weight's [k, v], and bias's [v] if
 //                                 there is a bias
@@ -54,9 +56,11 @@ class LossParts {
   virtual absl::StatusOr<std::function<char*()>> Reserve(int64_t bytes) = 0;
 };
 
-// Factories of the three kernels. `logits` is kHostLogits or kDeviceLogits.
+// Factories of the four kernels. `logits` is kHostLogits or kDeviceLogits.
 absl::StatusOr<KernelFn> MakeLinearCrossEntropy(const KernelSpec& spec, LossParts& parts,
                                                 int64_t logits);
+absl::StatusOr<KernelFn> MakeLinearTokenLosses(const KernelSpec& spec, LossParts& parts,
+                                               int64_t logits);
 absl::StatusOr<KernelFn> MakeLinearLogsumexp(const KernelSpec& spec, LossParts& parts,
                                              int64_t logits);
 absl::StatusOr<KernelFn> MakeLinearCrossEntropyGrad(const KernelSpec& spec, LossParts& parts,

@@ -75,6 +75,7 @@ absl::StatusOr<KernelFn> OnDevice(const KernelSpec& spec, Device& device) {
 
 ORIEL_REGISTER_CUDA_KERNEL("linear_cross_entropy", 0, OnDevice<MakeLinearCrossEntropy>);
 ORIEL_REGISTER_CUDA_KERNEL("linear_logsumexp", 0, OnDevice<MakeLinearLogsumexp>);
+ORIEL_REGISTER_CUDA_KERNEL("linear_token_losses", 0, OnDevice<MakeLinearTokenLosses>);
 ORIEL_REGISTER_CUDA_KERNEL("linear_cross_entropy_grad", 0, OnDevice<MakeLinearCrossEntropyGrad>);
 
 }  // namespace

@@ -57,6 +57,7 @@ absl::StatusOr<KernelFn> OnHost(const KernelSpec& spec) {
 
 ORIEL_REGISTER_HOST_KERNEL("linear_cross_entropy", 0, OnHost<MakeLinearCrossEntropy>);
 ORIEL_REGISTER_HOST_KERNEL("linear_logsumexp", 0, OnHost<MakeLinearLogsumexp>);
+ORIEL_REGISTER_HOST_KERNEL("linear_token_losses", 0, OnHost<MakeLinearTokenLosses>);
 ORIEL_REGISTER_HOST_KERNEL("linear_cross_entropy_grad", 0, OnHost<MakeLinearCrossEntropyGrad>);
 
 }  // namespace

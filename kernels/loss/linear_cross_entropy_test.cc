@@ -122,6 +122,43 @@ TEST(LinearCrossEntropyTest, IsTheLossOfTheLogits) {
   }
 }
 
+TEST(LinearCrossEntropyTest, LossesOfTokens) {
+  for (DType dtype : kFloats) {
+    for (const bool transposed : {false, true}) {
+      const Problem problem(dtype, transposed, /*with_bias=*/transposed);
+      const Reference reference(problem);
+      const TensorSpec row = problem.Wide(problem.Outer());
+      const std::vector<Tensor> results = RunKernel(
+          "linear_token_losses", problem.Operands({problem.input, problem.weight, problem.labels}),
+          {row, row}, problem.With());
+      Values losses;
+      for (int64_t i = 0; i < kRows; ++i) {
+        const double label = problem.labels.values()[i];
+        const auto at = static_cast<size_t>(i * kClasses + static_cast<int64_t>(label));
+        losses.push_back(label < 0 ? 0 : reference.logsumexp[i] - reference.logits[at]);
+      }
+      ExpectClose(results[0], losses, 4);
+      EXPECT_EQ(results[1].values(), problem.Loss()[2].values());
+      // Of a row, the input's gradient is as large as its cotangent.
+      std::vector<TensorSpec> specs = {problem.input.spec(), problem.weight.spec()};
+      if (problem.has_bias) specs.push_back(problem.bias.spec());
+      const auto gradients = [&](const Tensor& cotangent) {
+        return RunKernel("linear_cross_entropy_grad",
+                         problem.Operands({cotangent, problem.input, problem.weight, problem.labels,
+                                           results[1]}),
+                         specs, problem.With());
+      };
+      const Tensor equal(row, Values(kRows, 0.75)),
+          random = Tensor::Random(WideOf(dtype), row.shape, 7);
+      const std::vector<Tensor> all = gradients(problem.cotangent), of_rows = gradients(equal);
+      for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(of_rows[i].values(), all[i].values());
+      Values scaled = reference.input;
+      for (int64_t i = 0; i < kRows * kDepth; ++i) scaled[i] *= random.values()[i / kDepth] / 0.75;
+      ExpectClose(gradients(random)[0], scaled, 4);
+    }
+  }
+}
+
 TEST(LinearCrossEntropyTest, GradientsOfAllChunks) {
   for (DType dtype : kFloats) {
     for (const bool transposed : {false, true}) {

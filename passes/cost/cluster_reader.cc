@@ -72,7 +72,7 @@ class ClusterReader {
     const bool isScalar = map.has(key) && map.node(key).IsScalar();
     const int64_t bytes = isScalar ? bytesIn(map.node(key).Scalar()).value_or(0) : 0;
     if (map.has(key) && bytes == 0) {
-      map.fail(key, absl::StrCat("'device.", key, "' ", expected));
+      map.fail(key, absl::StrCat("'device.", key, "' ", expected, "; ", kByteUnits));
     }
     return bytes;
   }

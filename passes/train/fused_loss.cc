@@ -18,29 +18,33 @@ namespace {
 // Most pieces that evaluation cuts the positions into: each is a few ops more.
 constexpr int64_t kMaxPieces = 16;
 
-// What gives the logits of a cross entropy, which nothing else reads.
+// What gives the logits of a loss, which nothing else reads.
+template <typename Loss>
 struct OutputLayer {
-  ir::CrossEntropyOp entropy;
+  Loss loss;
   ir::LinearOp linear;
   llvm::SmallVector<Operation*> ops;  // both, and what is between them; users first
 
   // [n.., positions], of the labels.
   RankedTensorType rows() {
-    return ir::tensorType(entropy.getLabels()).clone(ir::shapeOf(linear.getInput()).drop_back());
+    return ir::tensorType(loss.getLabels()).clone(ir::shapeOf(linear.getInput()).drop_back());
   }
-  void replaceLoss(const LossValues& loss) {
-    entropy.getLossSum().replaceAllUsesWith(loss.sum);
-    entropy.getTokenCount().replaceAllUsesWith(loss.count);
+  void erase() {
     for (Operation* op : ops) op->erase();
   }
 };
 
-std::optional<OutputLayer> outputLayerOf(LossValues loss) {
-  OutputLayer layer;
-  layer.entropy = loss.sum.getDefiningOp<ir::CrossEntropyOp>();
-  if (!layer.entropy || !layer.entropy.getLogsumexp().use_empty()) return std::nullopt;
-  layer.ops = {layer.entropy};
-  Value logits = layer.entropy.getLogits();
+void replaceLoss(OutputLayer<ir::CrossEntropyOp>& layer, const LossValues& made) {
+  layer.loss.getLossSum().replaceAllUsesWith(made.sum);
+  layer.loss.getTokenCount().replaceAllUsesWith(made.count);
+  layer.erase();
+}
+
+template <typename Loss>
+std::optional<OutputLayer<Loss>> outputLayerOf(Loss loss) {
+  if (!loss || !loss.getLogsumexp().use_empty()) return std::nullopt;
+  OutputLayer<Loss> layer{loss, {}, {loss}};
+  Value logits = loss.getLogits();
   const int64_t classes = ir::shapeOf(logits).back();
   while (auto reshape = logits.getDefiningOp<ir::ReshapeOp>()) {
     Value input = reshape.getInput();
@@ -99,29 +103,53 @@ Value joinPieces(mlir::OpBuilder& builder, mlir::Location loc, llvm::ArrayRef<Va
 
 }  // namespace
 
-LossValues fuseLoss(LossValues loss) {
-  std::optional<OutputLayer> layer = outputLayerOf(loss);
-  if (!layer) return loss;
-  ir::CrossEntropyOp entropy = layer->entropy;
-  ir::LinearOp linear = layer->linear;
-  mlir::OpBuilder builder(entropy);
-  mlir::Location loc = entropy.getLoc();
-  Value labels = ir::reshapeTo(builder, loc, entropy.getLabels(), layer->rows());
-  // Of the layer: what it is split by is the layer's.
-  auto fused = ir::LinearCrossEntropyOp::create(
-      builder, loc, linear.getInput(), linear.getWeight(), labels, linear.getBias(),
-      linear.getTransposeWeight(), entropy.getIgnoreIndex(), linear.getOrigin());
-  if (labels != entropy.getLabels()) {
-    llvm::cast<ir::ReshapeOp>(labels.getDefiningOp()).setOrigin(entropy.getOrigin());
+namespace {
+
+// The loss of the layer's input.
+template <typename Fused, typename Loss>
+Fused fusedOf(mlir::OpBuilder& builder, OutputLayer<Loss>& layer) {
+  Loss loss = layer.loss;
+  ir::LinearOp linear = layer.linear;
+  Value labels = ir::reshapeTo(builder, loss.getLoc(), loss.getLabels(), layer.rows());
+  if (labels != loss.getLabels()) {
+    llvm::cast<ir::ReshapeOp>(labels.getDefiningOp()).setOrigin(loss.getOrigin());
   }
+  // Of the layer: what it is split by is the layer's.
+  return Fused::create(builder, loss.getLoc(), linear.getInput(), linear.getWeight(), labels,
+                       linear.getBias(), linear.getTransposeWeight(), loss.getIgnoreIndex(),
+                       linear.getOrigin());
+}
+
+}  // namespace
+
+LossValues fuseLoss(LossValues loss) {
+  auto layer = outputLayerOf(loss.sum.getDefiningOp<ir::CrossEntropyOp>());
+  if (!layer) return loss;
+  mlir::OpBuilder builder(layer->loss);
+  auto fused = fusedOf<ir::LinearCrossEntropyOp>(builder, *layer);
   LossValues made{fused.getLossSum(), fused.getTokenCount()};
-  layer->replaceLoss(made);
+  replaceLoss(*layer, made);
   return made;
 }
 
+bool fuseTokenLosses(ir::TokenLossesOp losses) {
+  auto layer = outputLayerOf(losses);
+  if (!layer) return false;
+  mlir::OpBuilder builder(losses);
+  auto fused = fusedOf<ir::LinearTokenLossesOp>(builder, *layer);
+  auto type = ir::tensorType(losses.getLosses());
+  Value made = ir::reshapeTo(builder, losses.getLoc(), fused.getLosses(), type);
+  if (made != fused.getLosses()) {
+    llvm::cast<ir::ReshapeOp>(made.getDefiningOp()).setOrigin(losses.getOrigin());
+  }
+  losses.getLosses().replaceAllUsesWith(made);
+  layer->erase();
+  return true;
+}
+
 LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
-  std::optional<OutputLayer> layer = outputLayerOf(loss);
-  ir::CrossEntropyOp entropy = layer->entropy;
+  auto layer = outputLayerOf(loss.sum.getDefiningOp<ir::CrossEntropyOp>());
+  ir::CrossEntropyOp entropy = layer->loss;
   ir::LinearOp linear = layer->linear;
   mlir::OpBuilder builder(entropy);
   mlir::Location loc = entropy.getLoc();
@@ -151,7 +179,7 @@ LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
   }
   auto indices = RankedTensorType::get(rows.getShape(), ir::elementOf(predictions.front()));
   LossAndPredictions made{sums, joinPieces(builder, loc, predictions, indices)};
-  layer->replaceLoss(sums);
+  replaceLoss(*layer, sums);
   return made;
 }
 

@@ -10,6 +10,8 @@ namespace oriel {
 // classes, and nothing else reads that: makes one linear_cross_entropy of the two, and gives its
 // values. Elsewhere gives the loss as it is.
 LossValues fuseLoss(LossValues loss);
+// The same of token losses that the model computes. Whether it was done.
+bool fuseTokenLosses(ir::TokenLossesOp losses);
 
 // The same loss, and the argmax of the logits of each row [n.., positions], of some positions after
 // the other: the layer, the cross entropy and the argmax once for each of a few pieces, so that no

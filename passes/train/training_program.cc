@@ -323,14 +323,18 @@ void TrainingProgram::fuseLossesOfMain() {
     const LossValues before{entropy.getLossSum(), entropy.getTokenCount()};
     isAny |= fuseLoss(before).sum != before.sum;
   }
+  for (auto losses : llvm::make_early_inc_range(main_.getOps<ir::TokenLossesOp>())) {
+    isAny |= fuseTokenLosses(losses);
+  }
   output_ = main_.getBody().front().getTerminator()->getOperand(0);
   if (!isAny) warnOfLogits(main_.getLoc());
 }
 
 void TrainingProgram::warnOfLogits(Location loc) {
   mlir::emitWarning(loc)
-      << "the loss can't be computed with the output layer: it must be the cross entropy of what "
-         "a linear layer gives and nothing changes or reads behind it; the logits stay whole";
+      << "the loss can't be computed with the output layer: it must be the cross entropy, or "
+         "log-probabilities of labels, of what a linear layer gives and nothing changes or reads "
+         "behind it; the logits stay whole";
 }
 
 // Those of the parameters that have one; the others are frozen.

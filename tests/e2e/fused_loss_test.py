@@ -66,6 +66,12 @@ class FusedLossTest(OrielTestCase):
     def test_tied_weights(self):
         self.check(Gpt(vocabulary=192, tied=True), STRATEGIES[:3])
 
+    def test_a_loss_of_the_model(self):
+        """Log-probabilities of labels, of which a negative one counts from the end."""
+        gpt = Gpt(vocabulary=192, own_loss=True)
+        self.assertIn(b"linear_token_losses", self.compile_gpt(gpt, "--fuse-loss").read_bytes())
+        self.check(gpt, ((1, ()), (2, ("--mesh", "tp=2")), (2, ("--mesh", "tp=2", "--sp"))))
+
     def test_padded_vocabulary(self):
         """The last class is one that no label has; its block's logits are -inf alone."""
         self.check(Gpt(vocabulary=97), STRATEGIES[1:2])

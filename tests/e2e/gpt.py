@@ -39,7 +39,7 @@ class Gpt:
     skipped: float = 0  # of the samples, in each sublayer (stochastic depth, Huang et al. 2016), as exported in training mode
     scanned: bool = False  # the blocks are one Scan over weights that have all of theirs
     own_loss: bool = False  # the model takes the labels and gives the mean of the tokens' losses, of flattened logits
-    entropy: bool = False  # less the entropy of what the model predicts (policies, Mnih et al. 2016)
+    entropy: bool = False  # less a tenth of the entropy of what the model predicts (policies, Mnih et al. 2016)
     shifted: bool = False  # that loss is a cross entropy op, of all positions but the last (transformers)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -372,6 +372,7 @@ class Gpt:
             if self.entropy:
                 share = graph.node("Mul", [graph.node("Softmax", [rows], "share", axis=1), "logs"], "certainty")
                 certainty = graph.node("ReduceSum", [share, constant("classes", [1])], "certainty.sum", keepdims=1)
+                certainty = graph.node("Mul", [certainty, constant("tenth", 0.1, "f4")], "certainty.tenth")
                 chosen = graph.node("Sub", [chosen, certainty], "chosen.uncertain")
             graph.node("Neg", [graph.node("ReduceMean", [chosen], "mean", keepdims=0)], "loss")
             graph.output("loss", numpy.float32, [])

@@ -109,10 +109,11 @@ class TensorBlocksTest(TensorParallelTestCase):
 
     def test_a_loss_of_the_model_in_bf16(self):
         """What widens its logits is in the way neither of more classes nor of one op with their layer."""
-        gpt = Gpt(sequence=16, own_loss=True, shifted=True, vocabulary=129)
-        plan = self.plan("--mesh", "tp=2", "--fuse-loss", gpt=gpt,
-                         change=lambda recipe: recipe.replace("precision: f32", "precision: bf16"))
-        self.assertIn(b"linear_logsumexp", plan.read_bytes())
+        for shifted in (True, False):
+            gpt = Gpt(sequence=16, own_loss=True, shifted=shifted, vocabulary=129)
+            plan = self.plan("--mesh", "tp=2", "--fuse-loss", gpt=gpt,
+                             change=lambda recipe: recipe.replace("precision: f32", "precision: bf16"))
+            self.assertIn(b"linear_logsumexp", plan.read_bytes())
 
     def test_steps_that_do_not_divide(self):
         """A norm of what the ranks do not divide is no error: nobody asked to split it."""

@@ -33,6 +33,13 @@ func.func @linear_cross_entropy(%x: tensor<2x3x4xf64>, %w: tensor<4x6xf64>, %b: 
   return %0, %1 : tensor<f64>, tensor<f64>
 }
 
+// Each token's.
+func.func @linear_token_losses(%x: tensor<2x3x4xf64>, %w: tensor<4x6xf64>, %b: tensor<6xf64>) -> tensor<2x3xf64> {
+  %l = oriel.constant {value = dense<[[1, 0, 4], [-100, 2, -100]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0, %1 = oriel.linear_token_losses %x, %w, %l, %b : (tensor<2x3x4xf64>, tensor<4x6xf64>, tensor<2x3xi64>, tensor<6xf64>) -> (tensor<2x3xf64>, tensor<2x3xf64>)
+  return %0 : tensor<2x3xf64>
+}
+
 func.func @linear_cross_entropy_transposed(%x: tensor<4x4xf64>, %w: tensor<6x4xf64>) -> tensor<f64> {
   %l = oriel.constant {value = dense<[1, 0, 0, 5]> : tensor<4xi32>} : () -> tensor<4xi32>
   %0, %1, %2 = oriel.linear_cross_entropy %x, %w, %l {transpose_weight = true, ignore_index = 0 : i64} : (tensor<4x4xf64>, tensor<6x4xf64>, tensor<4xi32>) -> (tensor<f64>, tensor<f64>, tensor<4xf64>)

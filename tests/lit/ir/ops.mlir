@@ -305,6 +305,8 @@ func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse:
 func.func @fused(%x: tensor<2x8x32xf32>, %w: tensor<32x64xf32>, %part: tensor<32x16xf32>, %b: tensor<16xf32>, %labels: tensor<2x8xi64>, %lse: tensor<2x8xf32>, %first: tensor<i64>, %p: tensor<8xf32>, %q: tensor<4xf32>, %s: tensor<f32>) {
   // CHECK: oriel.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} {ignore_index = 0 : i64}
   %0:3 = oriel.linear_cross_entropy %x, %w, %labels {ignore_index = 0 : i64} : (tensor<2x8x32xf32>, tensor<32x64xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  // CHECK: oriel.linear_token_losses %{{.*}}, %{{.*}}, %{{.*}} : {{.*}} -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  %each:2 = oriel.linear_token_losses %x, %w, %labels : (tensor<2x8x32xf32>, tensor<32x64xf32>, tensor<2x8xi64>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   // CHECK: oriel.linear_logsumexp %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {all_blocks = 8 : i64, blocks = 2 : i64}
   %1:2 = oriel.linear_logsumexp %x, %part, %labels, %b, %first {blocks = 2 : i64, all_blocks = 8 : i64} : (tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<2x8xi64>, tensor<16xf32>, tensor<i64>) -> (tensor<2x8x2xf32>, tensor<2x8xf32>)
   // CHECK: oriel.linear_cross_entropy_grad %{{.*}} {classes = 64 : i64} : {{.*}} -> (tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<16xf32>)

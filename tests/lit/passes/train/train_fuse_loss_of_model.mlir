@@ -1,5 +1,5 @@
 // The cross entropies that a model computes itself, of which one has a layer to itself.
-// RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sum.yaml fuse-loss=true" --oriel-verify-train | FileCheck %s
+// RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sum.yaml fuse-loss=true" --oriel-verify-train --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @forward(
 // CHECK: oriel.tanh
@@ -24,5 +24,30 @@ module {
     %5 = oriel.div %4#0, %4#1 : (tensor<f32>, tensor<f32>) -> tensor<f32>
     %6 = oriel.add %2#0, %5 : (tensor<f32>, tensor<f32>) -> tensor<f32>
     return %6 : tensor<f32>
+  }
+}
+
+// -----
+
+// Losses of tokens, of rows of samples and positions.
+// CHECK-LABEL: func.func @forward(
+// CHECK: %[[LOSSES:.*]], %{{.*}} = oriel.linear_token_losses {{.*}} -> (tensor<2x4xf32>, tensor<2x4xf32>)
+// CHECK: oriel.reshape %[[LOSSES]] {{.*}} -> tensor<8xf32>
+// CHECK-LABEL: func.func @backward(
+// CHECK: oriel.linear_cross_entropy_grad {{.*}} : (tensor<2x4xf32>, tensor<2x4x5xf32>
+// CHECK-LABEL: func.func @eval(
+// CHECK: oriel.linear_token_losses
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<5x6xf32>}
+  func.func @main(%x: tensor<2x4x5xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %labels: tensor<8xi64> {oriel.kind = "input", oriel.ref = "labels"},
+      %w: tensor<5x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
+    %0 = oriel.linear %x, %w : (tensor<2x4x5xf32>, tensor<5x6xf32>) -> tensor<2x4x6xf32>
+    %1 = oriel.reshape %0 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+    %2:2 = oriel.token_losses %1, %labels : (tensor<8x6xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
+    %3 = oriel.exp %2#0 : (tensor<8xf32>) -> tensor<8xf32>
+    %4 = oriel.reduce_sum %3 {dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    return %4 : tensor<f32>
   }
 }
