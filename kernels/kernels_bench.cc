@@ -135,6 +135,7 @@ std::vector<Launch> LayerLaunches(DType dtype, int64_t batch, int64_t length, in
       {"gather", {of({vocabulary, hidden}), labels}, {x}, {{"dim", int64_t{0}}}},
       {"scatter_add", {labels, x}, {F32({vocabulary, hidden})}, {{"dim", int64_t{0}}}},
       {"cross_entropy", {logits, labels}, {scalar, scalar, row}, {}},
+      {"token_losses", {logits, labels}, {row, row}, {}},
       {"cross_entropy_grad", {scalar, logits, labels, row}, {logits}, {}},
       {"adamw",
        {p, p, p, p, scalar, scalar, scalar},

@@ -54,7 +54,7 @@ TEST(Losses, CrossEntropy) {
                     Not(HasSubstr("div"))));
   // No label is ignored.
   EXPECT_THAT(irOfBody("float[2, 5] x, int64[2] l", "y = SoftmaxCrossEntropyLoss(x, l)"),
-              HasSubstr("ignore_index = -9223372036854775808"));
+              HasSubstr("ignore_index = -2147483648"));
   // Of each row, and with weights of the classes: the mean is one of these.
   EXPECT_EQ(opsOfBody("float[2, 5, 3] x, int64[2, 3] l",
                       "y = SoftmaxCrossEntropyLoss<reduction = \"none\">(x, l)"),
@@ -65,6 +65,9 @@ TEST(Losses, CrossEntropy) {
   EXPECT_EQ(opsOfBody("float[2, 5] x, int32[2] l, float[5] w",
                       "y = SoftmaxCrossEntropyLoss<reduction = \"sum\">(x, l, w)"),
             "token_losses cast equal select gather select mul reduce_sum");
+  EXPECT_THAT(testing::errorsOf("g (float[2, 5] x, int64[2] l, float[4] w) => (float y) "
+                                "{ y = SoftmaxCrossEntropyLoss(x, l, w) }"),
+              HasSubstr("are not one for each of 5 classes"));
   // What ONNX defines it by, where its logarithms are read.
   EXPECT_THAT(opsOfBody("float[2, 5] x, int64[2] l", "z, y = SoftmaxCrossEntropyLoss(x, l)"),
               Not(HasSubstr("cross_entropy")));

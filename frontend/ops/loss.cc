@@ -1,11 +1,11 @@
 // Losses.
 #include <algorithm>
-#include <limits>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/log_softmax.h"
 #include "frontend/ops/ops.h"
+#include "ir/oriel/labels.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
@@ -71,6 +71,11 @@ LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter& n) {
   mlir::FailureOr<Reduction> reduction = readReduction(n);
   if (failed(reduction)) return failure();
   Value weights = n.optionalOperand(2);
+  const int64_t classes = shapeOf(scores)[1];
+  if (weights && shapeOf(weights) != llvm::ArrayRef<int64_t>{classes}) {
+    return n.error() << "its weights " << weights.getType() << " are not one for each of "
+                     << classes << " classes";
+  }
   if (llvm::isa<mlir::FloatType>(elementOf(labels)) && shapeOf(labels) == shapeOf(scores)) {
     Value probabilities = n.cast(labels, elementOf(scores));
     return n.replace(ofProbabilities(n, scores, probabilities, weights, *reduction));
@@ -79,8 +84,7 @@ LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter& n) {
   Ints classesLast = {0};
   for (int64_t dim = 2; dim < rank; ++dim) classesLast.push_back(dim);
   classesLast.push_back(1);
-  // Without it every label counts: one that no label is.
-  const int64_t ignored = n.attrInt("ignore_index", std::numeric_limits<int64_t>::min());
+  const int64_t ignored = n.attrInt("ignore_index", ir::kNoLabel);
   Value logits = n.transpose(scores, classesLast);
   if (!weights && *reduction != Reduction::kNone) {
     Value loss = n.create<ir::CrossEntropyOp>(logits, labels, ignored);
@@ -106,6 +110,7 @@ LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter& n) {
 
 void registerLosses(OpRegistry& registry) {
   registry.add("SoftmaxCrossEntropyLoss", 12, importSoftmaxCrossEntropyLoss);
+  registry.addConstantOperands("SoftmaxCrossEntropyLoss", {2});
   registry.leaveToBody("SoftmaxCrossEntropyLoss", isOfItsBody);
 }
 

@@ -23,11 +23,9 @@ int64_t classesOf(Value weight, bool transposed) { return shapeOf(weight)[transp
 // that are usual and divide the classes divide it, and it is small beside a large vocabulary.
 int64_t blocksOf(int64_t classes) { return std::gcd(classes, int64_t{960}); }
 
-}  // namespace
-
 // Whether a label is the ignored one.
-static Value isIgnored(mlir::OpBuilder& builder, mlir::Location loc, Value labels,
-                       int64_t ignoreIndex, int64_t origin) {
+Value isIgnored(mlir::OpBuilder& builder, mlir::Location loc, Value labels, int64_t ignoreIndex,
+                int64_t origin) {
   mlir::RankedTensorType i64 = tensorType(labels).clone(builder.getI64Type());
   if (labels.getType() != i64) labels = CastOp::create(builder, loc, i64, labels, origin);
   auto index = mlir::DenseElementsAttr::get(i64.clone(llvm::ArrayRef<int64_t>{}), ignoreIndex);
@@ -35,17 +33,20 @@ static Value isIgnored(mlir::OpBuilder& builder, mlir::Location loc, Value label
                          origin);
 }
 
-static Value lossesOf(mlir::OpBuilder& builder, mlir::Location loc, Value logsumexp,
-                      Value labelLogit, Value ignored, int64_t origin) {
+// 0 of ignored ones.
+Value lossOrZero(mlir::OpBuilder& builder, mlir::Location loc, Value logsumexp, Value labelLogit,
+                 Value ignored, int64_t origin) {
   Value loss = SubOp::create(builder, loc, logsumexp, labelLogit, origin);
   return SelectOp::create(builder, loc, ignored, scalarConstant(builder, loc, 0, loss, origin),
                           loss, origin);
 }
 
+}  // namespace
+
 Value rowLosses(mlir::OpBuilder& builder, mlir::Location loc, Value logsumexp, Value labelLogit,
                 Value labels, int64_t ignoreIndex, int64_t origin) {
   Value ignored = isIgnored(builder, loc, labels, ignoreIndex, origin);
-  return lossesOf(builder, loc, logsumexp, labelLogit, ignored, origin);
+  return lossOrZero(builder, loc, logsumexp, labelLogit, ignored, origin);
 }
 
 llvm::SmallVector<Value> lossOfRows(mlir::OpBuilder& builder, mlir::Location loc, Value logsumexp,
@@ -54,7 +55,7 @@ llvm::SmallVector<Value> lossOfRows(mlir::OpBuilder& builder, mlir::Location loc
   Value ignored = isIgnored(builder, loc, labels, ignoreIndex, origin);
   Value valid = NotOp::create(builder, loc, ignored, origin);
   Value count = CastOp::create(builder, loc, logsumexp.getType(), valid, origin);
-  Value loss = lossesOf(builder, loc, logsumexp, labelLogit, ignored, origin);
+  Value loss = lossOrZero(builder, loc, logsumexp, labelLogit, ignored, origin);
   llvm::SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(rankOf(labels)));
   auto total = [&](Value value) -> Value {
     return ReduceSumOp::create(builder, loc, value, rows, /*keep_dims=*/false, origin);

@@ -34,13 +34,13 @@ ShardingRule TokenLossesOp::getShardingRule() {
 namespace {
 
 // Of each row; what has the logits' size is read, and not made.
-struct RowSteps {
+struct RowStatistics {
   Value logsumexp;   // max + log Σ exp(logits - max)
   Value labelLogit;  // 0 for an ignored label
 };
 
 template <typename Op>
-RowSteps stepsOfRows(mlir::OpBuilder& builder, Op op) {
+RowStatistics statisticsOfRows(mlir::OpBuilder& builder, Op op) {
   mlir::Location loc = op.getLoc();
   int64_t origin = op.getOrigin(), rank = shapeOf(op.getLabels()).size();
   // The rows' numbers, in the type that they are summed in.
@@ -63,13 +63,13 @@ RowSteps stepsOfRows(mlir::OpBuilder& builder, Op op) {
 }  // namespace
 
 llvm::SmallVector<Value> CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
-  RowSteps rows = stepsOfRows(builder, *this);
+  RowStatistics rows = statisticsOfRows(builder, *this);
   return lossOfRows(builder, getLoc(), rows.logsumexp, rows.labelLogit, getLabels(),
                     getIgnoreIndex(), getOrigin());
 }
 
 llvm::SmallVector<Value> TokenLossesOp::decompose(mlir::OpBuilder& builder) {
-  RowSteps rows = stepsOfRows(builder, *this);
+  RowStatistics rows = statisticsOfRows(builder, *this);
   return {rowLosses(builder, getLoc(), rows.logsumexp, rows.labelLogit, getLabels(),
                     getIgnoreIndex(), getOrigin()),
           rows.logsumexp};

@@ -119,8 +119,12 @@ absl::StatusOr<std::string> readYamlText(const std::string& path, const std::str
 }
 
 YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(std::move(name)) {
+  if (text.find('\0') != std::string::npos) {
+    fail(YAML::Mark::null_mark(), "has a byte of 0, as no text has");
+    return;
+  }
   // yaml-cpp takes UTF-16 too, but the plan keeps the text as it is.
-  if (!isUtf8(text) || text.find('\0') != std::string::npos) {
+  if (!isUtf8(text)) {
     fail(YAML::Mark::null_mark(), "is not UTF-8 text, as a YAML file is");
     return;
   }

@@ -1,8 +1,7 @@
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 
 #include "ir/oriel/builders.h"
+#include "ir/oriel/labels.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -66,9 +65,7 @@ Value logProbabilities(PatternRewriter& rewriter, Value logits, ir::GatherOp gat
   labels = ir::SelectOp::create(rewriter, loc, isNegative, fromEnd, labels);
   auto rows = tensorType(labels).clone(shapeOf(labels).drop_back());
   labels = ir::reshapeTo(rewriter, loc, labels, rows);
-  // Each label counts: one that no label is.
-  constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
-  auto op = ir::TokenLossesOp::create(rewriter, loc, logits, labels, kNone);
+  auto op = ir::TokenLossesOp::create(rewriter, loc, logits, labels, ir::kNoLabel);
   Value result = ir::NegOp::create(rewriter, loc, op.getLosses().getType(), op.getLosses());
   result = ir::reshapeTo(rewriter, loc, result, tensorType(result).clone(shapeOf(like)));
   if (result.getType() == like.getType()) return result;
@@ -206,12 +203,8 @@ struct LossBeforeSlice : mlir::OpRewritePattern<Loss> {
     if (kept.back() != all.back() || !llvm::all_of(slice.getStrides(), isOne) || !isMost) {
       return rewriter.notifyMatchFailure(op, "of columns, of every n-th row, or of few");
     }
-    int64_t other = op.getIgnoreIndex();
-    if (!isLabel(other, elementOf(op.getLabels()))) {
-      if (std::is_same_v<Loss, ir::CrossEntropyOp>) {
-        return rewriter.notifyMatchFailure(op, "no label is ignored");
-      }
-      other = 0;  // whose losses nothing reads
+    if (!isLabel(op.getIgnoreIndex(), elementOf(op.getLabels()))) {
+      return rewriter.notifyMatchFailure(op, "no label is ignored");
     }
     llvm::SmallVector<int64_t> low(slice.getStarts().drop_back()), high;
     for (auto [start, size, whole] : llvm::zip(low, kept, all)) {
@@ -219,7 +212,7 @@ struct LossBeforeSlice : mlir::OpRewritePattern<Loss> {
     }
     const llvm::SmallVector<int64_t> interior(low.size(), 0);
     Value labels = ir::PadOp::create(rewriter, op.getLoc(), op.getLabels(), low, high, interior,
-                                     static_cast<double>(other));
+                                     static_cast<double>(op.getIgnoreIndex()));
     replace(rewriter, op, input.with(rewriter, slice.getInput(), labels), [&](Value losses) {
       return ir::SliceOp::create(rewriter, op.getLoc(), losses, slice.getStarts().drop_back(),
                                  slice.getLimits().drop_back(), slice.getStrides().drop_back());

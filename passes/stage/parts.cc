@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/tensor_type.h"
+#include "ir/interfaces/work.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/MapVector.h"
@@ -150,7 +152,8 @@ class PartFinder {
     }
   }
 
-  // What does not come from an input is the same for all branches.
+  // What does not come from an input is the same for all branches, whose lengths may differ.
+  // Attributes don't count: this is about an order alone.
   std::vector<BranchOp> branchOps(const std::vector<std::vector<int>>& operands) {
     std::map<std::vector<uintptr_t>, int> kinds;
     std::vector<BranchOp> ops;
@@ -161,8 +164,14 @@ class PartFinder {
       BranchOp& branchOp = ops.emplace_back();
       for (Value operand : op->getOperands()) {
         const bool isFixed = !values_.fromInputs.contains(operand);
-        add(isFixed ? operand.getAsOpaquePointer() : operand.getType().getAsOpaquePointer());
-        branchOp.hasWeight |= isWeight(operand);
+        if (isFixed) {
+          add(operand.getAsOpaquePointer());
+          branchOp.hasWeight |= isWeight(operand) && ir::workFlops(op) > 0;
+        } else {
+          const RankedTensorType type = ir::tensorType(operand);
+          add(type.getElementType().getAsOpaquePointer());
+          kind.push_back(type.getRank());
+        }
       }
       branchOp.operands = operands[i];
       branchOp.kind =

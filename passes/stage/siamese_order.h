@@ -15,7 +15,7 @@ struct BranchOp {
   std::vector<int> operands;  // the ops whose results it reads, all before it
   // What it does, on which parameters: equal for ops that differ in what comes from inputs alone.
   int kind = 0;
-  bool hasWeight = false;
+  bool hasWeight = false;  // of a product, a layer's say
 };
 
 // `order`: all ops, operands first. Returns it with what other branches compute right behind what

@@ -299,7 +299,7 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
     return module.emitError("cp = ")
            << *contextSizes.rbegin() << " splits positions, and the loss is no sum over what has "
            << "some, as logits of [samples, positions, classes], nor does the model look up rows "
-           << "for an input of [samples, positions] integers: leave cp out";
+           << "for an input of [samples.., positions] integers that stay apart: leave cp out";
   }
   for (int64_t ranks : contextSizes) {
     auto isDivided = [&](const auto& loss) {

@@ -104,19 +104,16 @@ class PositionFinder {
     }
   }
 
-  // A module that computes its loss itself may sum in any way. Its positions are those of the
-  // tokens that most of the work is on, and of others beside them, as of a preferred answer and a
-  // rejected one; not the numbers of the same positions.
+  // A module that computes its loss itself may sum in any way. Its positions are those of its
+  // tokens, of which there may be several: a preferred answer and a rejected one. Those that most
+  // of the work is on come first.
   void beginBehindTokens() {
     std::vector<Tokens> all;
     for (const auto& [input, lookups] : lookupsByInput()) {
       if (!lookups.empty()) all.push_back(behind(lookups));
     }
     llvm::stable_sort(all, [](const Tokens& a, const Tokens& b) { return a.work > b.work; });
-    llvm::DenseSet<Value> taken;
     for (const Tokens& tokens : all) {
-      if (llvm::any_of(tokens.values, [&](Value value) { return taken.contains(value); })) continue;
-      taken.insert(tokens.values.begin(), tokens.values.end());
       for (const PositionDim& end : tokens.ends) {
         if (add(end.first, end.second)) found_.losses.insert(end);
       }
@@ -169,7 +166,6 @@ class PositionFinder {
 
   struct Tokens {
     double work = 0;                // on all that has their positions
-    std::vector<Value> values;      // all of these
     std::vector<PositionDim> ends;  // what ops read that have none, or chunks of them
   };
 
@@ -187,7 +183,6 @@ class PositionFinder {
     }
     const int64_t count = ir::tensorType(lookups.front().first).getDimSize(lookups.front().second);
     for (const PositionDim& each : dims) {
-      tokens.values.push_back(each.first);
       const bool isEnd = llvm::any_of(each.first.getUsers(), [&](Operation* user) {
         // Another stage goes on with what is sent.
         return user->getNumResults() > 0 &&

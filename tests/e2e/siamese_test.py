@@ -21,6 +21,10 @@ steps: 1
 class SiameseTest(OrielTestCase):
     def setUp(self):
         super().setUp()
+        self.build({"preferred": POSITIONS, "rejected": POSITIONS})
+
+    def build(self, lengths: dict[str, int]) -> None:
+        """By answer its positions."""
         random, graph = numpy.random.default_rng(0), Graph()
 
         def weight(name: str, *shape: int) -> str:
@@ -35,7 +39,7 @@ class SiameseTest(OrielTestCase):
             def node(op, inputs, name, **attributes):
                 return graph.node(op, inputs, f"{answer}.{name}", **attributes)
 
-            graph.input(answer, numpy.int64, ["batch", POSITIONS])
+            graph.input(answer, numpy.int64, ["batch", lengths[answer]])
             x = node("Gather", ["embed", answer], "x", axis=0)
             for i, (up, down) in enumerate(weights):
                 h = node("Tanh", [node("MatMul", [x, up], f"{i}.up")], f"{i}.tanh")
@@ -53,9 +57,9 @@ class SiameseTest(OrielTestCase):
         self.model = self.folder / "model.onnx"
         self.model.write_bytes(graph.model())
         self.data = self.folder / "data"
-        self.data.mkdir()
-        answers = random.integers(0, WORDS, (4, 2, POSITIONS))
-        write_shard(self.data / "0.tar", [{"preferred": a, "rejected": b} for a, b in answers])
+        self.data.mkdir(exist_ok=True)
+        write_shard(self.data / "0.tar", [{name: random.integers(0, WORDS, length) for name, length in lengths.items()}
+                                          for _ in range(4)])
 
     def plan(self, *options, micro: int = 4):
         recipe, plan = self.folder / "recipe.yaml", self.folder / "plan.oplan"
@@ -83,13 +87,19 @@ class SiameseTest(OrielTestCase):
 
     def test_stages_have_layers_of_both(self):
         """Not one of them each: every stage would have all layers."""
-        plan = self.plan("--stages", "2", "--explain-stages")
-        self.assertEqual(len(re.findall(r"stage: part layers\.\d+:", self.said)), LAYERS, self.said)
-        programs = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"]
         each = 2 * 2 * WIDTH * WIDTH * 4  # bytes of a layer
         whole = LAYERS * each + 2 * WORDS * WIDTH * 4
-        for program in programs:
-            self.assertLess(program["memory"]["parts"]["parameters"], whole - each)
+        for rejected in (POSITIONS, POSITIONS - 1):
+            with self.subTest(rejected=rejected):
+                self.build({"preferred": POSITIONS, "rejected": rejected})
+                expected = self.gradients(self.plan())
+                plan = self.plan("--stages", "2", "--explain-stages")
+                self.assertEqual(len(re.findall(r"stage: part layers\.\d+:", self.said)), LAYERS, self.said)
+                for program in json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"]:
+                    self.assertLess(program["memory"]["parts"]["parameters"], whole - each)
+                found = self.gradients(plan, 2)
+                for name, gradient in expected.items():
+                    self.assertLessEqual(relative_error(found[name], gradient), 1e-5, name)
 
     def test_a_folded_simulation_is_of_both(self):
         recipe = self.folder / "recipe.yaml"

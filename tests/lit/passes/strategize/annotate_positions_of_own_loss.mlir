@@ -27,8 +27,7 @@ module {
 
 // -----
 
-// Of two sequences side by side, a preferred answer and a rejected one; the numbers of positions are
-// no sequence of their own.
+// Of two sequences side by side, a preferred answer and a rejected one.
 // CHECK-LABEL: func.func @forward
 // CHECK: oriel.gather {{.*}}oriel.positions = array<i64: 1>
 // CHECK: oriel.add {{.*}}oriel.positions = array<i64: 1>
