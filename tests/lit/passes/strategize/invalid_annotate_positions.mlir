@@ -5,7 +5,7 @@
 // RUN: oriel-opt %t/prefix.mlir --oriel-annotate=strategy=%S/Inputs/cp4.yaml 2>&1 | FileCheck %s --check-prefix=PREFIX
 
 // ODD: error: cp = 4 does not divide the 6 positions of the loss (dimension 1 of 'tensor<2x6x5xf32>'): choose another cp
-// NONE: error: {{.*}}cp = 4 splits positions, and the loss is no sum over what has some, as logits of [samples, positions, classes], nor does the model look up rows for an input of [samples, positions] integers: leave cp out
+// NONE: error: {{.*}}cp = 4 splits positions, and the loss is no sum over what has some, as logits of [samples, positions, classes], nor does the model look up rows for an input of [samples.., positions] integers that stay apart: leave cp out
 
 // Three heads and one sample are nothing that ranks could share; of six heads, two ranks have the same.
 // HEADS: warning: {{.*}}needs all positions, and its other dimensions make 1 piece for the 4 ranks of cp: 4 ranks each compute the same of it. Choose a cp that divides the heads that tp leaves a rank
