@@ -27,7 +27,9 @@ Value matchLogSumExp(Value value) {
   // m + log Σ exp(x - m)
   auto isLog = [](Value operand) { return operand.getDefiningOp<ir::LogOp>() != nullptr; };
   auto added = matchEither<ir::AddOp>(value, isLog);
-  Value inner = added ? matchLogSumExp(added->first) : Value();
+  // One number of a row: what differs along it, as a prior of the classes, is no shift.
+  const bool isOfRows = added && shapeOf(value) == shapeOf(added->first);
+  Value inner = isOfRows ? matchLogSumExp(added->first) : Value();
   auto shifted = inner ? inner.getDefiningOp<ir::SubOp>() : ir::SubOp();
   return shifted && shifted.getRhs() == added->second ? shifted.getLhs() : Value();
 }

@@ -159,3 +159,21 @@ func.func @token_losses(%x: tensor<2x5x8xf32>, %l: tensor<8xi64>) -> tensor<8xf3
   %2:2 = oriel.token_losses %1, %l {ignore_index = -2147483648 : i64} : (tensor<8x8xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
   return %2#0 : tensor<8xf32>
 }
+
+// -----
+
+// What is added to the logarithm differs along a row: a prior of the classes, less which the
+// logits are no logarithm of their softmax.
+// CHECK-LABEL: func.func @prior
+// CHECK: oriel.gather
+// CHECK-NOT: oriel.token_losses
+func.func @prior(%x: tensor<4x8xf32>, %prior: tensor<8xf32>, %l: tensor<4x1xi64>) -> tensor<4x1xf32> {
+  %0 = oriel.sub %x, %prior : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %1 = oriel.exp %0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = oriel.reduce_sum %1 {dims = array<i64: 1>, keep_dims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %3 = oriel.log %2 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %4 = oriel.add %prior, %3 : (tensor<8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %5 = oriel.sub %x, %4 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %6 = oriel.gather %5, %l {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x8xf32>, tensor<4x1xi64>) -> tensor<4x1xf32>
+  return %6 : tensor<4x1xf32>
+}
