@@ -261,28 +261,23 @@ absl::StatusOr<KernelFn> MakeLinearCrossEntropy(const KernelSpec& spec, LossPart
   });
 }
 
-absl::StatusOr<KernelFn> MakeLinearTokenLosses(const KernelSpec& spec, LossParts& parts,
-                                               int64_t logits) {
-  ORIEL_ASSIGN_OR_RETURN(const LossShape shape, LossShape::Make(spec, 0, 3, logits));
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
-  if (shape.first >= 0) return Malformed(spec, "is not for pieces of classes");
-  for (size_t i = 0; i < 2; ++i) {
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, shape.wide, shape.labels.shape));
-  }
+namespace {
+
+// Two results of each row, of `widths` numbers, by a launch that `make` gives for so many rows: of
+// their logits, labels and, if there is one, where the piece begins. Labels are below `classes`.
+template <typename Make>
+absl::StatusOr<KernelFn> MakeOfRows(const LossShape& shape, const Preparer& preparer,
+                                    LossParts& parts, int64_t classes,
+                                    std::array<int64_t, 2> widths, Make make) {
   struct Chunk {
-    KernelFn logits, losses;
+    KernelFn logits, rows;
   };
-  const Preparer preparer(spec, shape, parts);
-  ORIEL_ASSIGN_OR_RETURN(const KernelFn check, preparer.LabelCheck(shape.classes));
+  ORIEL_ASSIGN_OR_RETURN(const KernelFn check, preparer.LabelCheck(classes));
   ORIEL_ASSIGN_OR_RETURN(const BySize<Chunk> launches,
                          MakeBySize<Chunk>(shape, [&](int64_t n) -> absl::StatusOr<Chunk> {
                            Chunk chunk;
                            ORIEL_ASSIGN_OR_RETURN(chunk.logits, preparer.Logits(n));
-                           ORIEL_ASSIGN_OR_RETURN(
-                               chunk.losses,
-                               preparer.Prepare("token_losses", {shape.Logits(n), shape.Labels(n)},
-                                                {shape.Wide({n}), shape.Wide({n})},
-                                                {{"ignore_index", shape.ignore_index}}));
+                           ORIEL_ASSIGN_OR_RETURN(chunk.rows, make(n));
                            return chunk;
                          }));
   Places places;
@@ -294,12 +289,31 @@ absl::StatusOr<KernelFn> MakeLinearTokenLosses(const KernelSpec& spec, LossParts
     for (int64_t i = 0; i < shape.chunks(); ++i) {
       const Chunk& chunk = launches.Of(shape, i);
       ORIEL_RETURN_IF_ERROR(RunLogits(chunk.logits, shape, i, args, base + at_logits));
-      ORIEL_RETURN_IF_ERROR(Run(chunk.losses, args.stream,
-                                {base + at_logits, LabelsOf(shape, i, args)},
-                                {At(args.results[0], shape.wide, i * shape.chunk),
-                                 At(args.results[1], shape.wide, i * shape.chunk)}));
+      ORIEL_RETURN_IF_ERROR(
+          RunWith(chunk.rows, args.stream, {base + at_logits, LabelsOf(shape, i, args)},
+                  FirstOf(shape, args),
+                  {At(args.results[0], shape.wide, i * shape.chunk * widths[0]),
+                   At(args.results[1], shape.wide, i * shape.chunk * widths[1])}));
     }
     return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<KernelFn> MakeLinearTokenLosses(const KernelSpec& spec, LossParts& parts,
+                                               int64_t logits) {
+  ORIEL_ASSIGN_OR_RETURN(const LossShape shape, LossShape::Make(spec, 0, 3, logits));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  if (shape.first >= 0) return Malformed(spec, "is not for pieces of classes");
+  for (size_t i = 0; i < 2; ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, shape.wide, shape.labels.shape));
+  }
+  const Preparer preparer(spec, shape, parts);
+  return MakeOfRows(shape, preparer, parts, shape.classes, {1, 1}, [&](int64_t n) {
+    return preparer.Prepare("token_losses", {shape.Logits(n), shape.Labels(n)},
+                            {shape.Wide({n}), shape.Wide({n})},
+                            {{"ignore_index", shape.ignore_index}});
   });
 }
 
@@ -319,43 +333,17 @@ absl::StatusOr<KernelFn> MakeLinearLogsumexp(const KernelSpec& spec, LossParts& 
   if (shape.first >= 0) {
     ORIEL_ASSIGN_OR_RETURN(all_blocks, spec.Int("all_blocks"));
   }
-  struct Chunk {
-    KernelFn logits, sums;
-  };
   const Preparer preparer(spec, shape, parts);
-  ORIEL_ASSIGN_OR_RETURN(const KernelFn check,
-                         preparer.LabelCheck(shape.classes / blocks * all_blocks));
-  ORIEL_ASSIGN_OR_RETURN(
-      const BySize<Chunk> launches,
-      MakeBySize<Chunk>(shape, [&](int64_t n) -> absl::StatusOr<Chunk> {
-        Chunk chunk;
-        ORIEL_ASSIGN_OR_RETURN(chunk.logits, preparer.Logits(n));
-        std::vector<TensorSpec> operands = {shape.Logits(n), shape.Labels(n)};
-        std::map<std::string, Attribute> attributes = {{"ignore_index", shape.ignore_index},
-                                                       {"blocks", blocks}};
-        ORIEL_RETURN_IF_ERROR(preparer.AddPiece("all_blocks", &operands, &attributes));
-        ORIEL_ASSIGN_OR_RETURN(
-            chunk.sums, preparer.Prepare("block_logsumexp", std::move(operands),
-                                         {shape.Wide({n, blocks}), shape.Wide({n})}, attributes));
-        return chunk;
-      }));
-  Places places;
-  const int64_t at_logits = places.Add(shape.Logits(std::min(shape.chunk, shape.rows)));
-  ORIEL_ASSIGN_OR_RETURN(const std::function<char*()> scratch, parts.Reserve(places.bytes()));
-  return KernelFn([=](const KernelArgs& args) -> absl::Status {
-    ORIEL_RETURN_IF_ERROR(Run(check, args.stream, {args.operands[2]}, {}));
-    char* const base = scratch();
-    for (int64_t i = 0; i < shape.chunks(); ++i) {
-      const Chunk& chunk = launches.Of(shape, i);
-      ORIEL_RETURN_IF_ERROR(RunLogits(chunk.logits, shape, i, args, base + at_logits));
-      ORIEL_RETURN_IF_ERROR(RunWith(chunk.sums, args.stream,
-                                    {base + at_logits, LabelsOf(shape, i, args)},
-                                    FirstOf(shape, args),
-                                    {At(args.results[0], shape.wide, i * shape.chunk * blocks),
-                                     At(args.results[1], shape.wide, i * shape.chunk)}));
-    }
-    return absl::OkStatus();
-  });
+  const auto block_logsumexp = [&](int64_t n) -> absl::StatusOr<KernelFn> {
+    std::vector<TensorSpec> operands = {shape.Logits(n), shape.Labels(n)};
+    std::map<std::string, Attribute> attributes = {{"ignore_index", shape.ignore_index},
+                                                   {"blocks", blocks}};
+    ORIEL_RETURN_IF_ERROR(preparer.AddPiece("all_blocks", &operands, &attributes));
+    return preparer.Prepare("block_logsumexp", std::move(operands),
+                            {shape.Wide({n, blocks}), shape.Wide({n})}, attributes);
+  };
+  return MakeOfRows(shape, preparer, parts, shape.classes / blocks * all_blocks, {blocks, 1},
+                    block_logsumexp);
 }
 
 namespace {
