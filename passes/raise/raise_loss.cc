@@ -74,17 +74,30 @@ Value logProbabilities(PatternRewriter& rewriter, Value logits, ir::GatherOp gat
   return ir::CastOp::create(rewriter, loc, like.getType(), result);
 }
 
+// What a value was before reshapes that keep the last dimension, and that nothing else reads.
+Value beforeReshapesOfRows(Value value) {
+  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
+    Value input = reshape.getInput();
+    const bool keepsRows =
+        rankOf(input) > 0 && rankOf(value) > 0 && shapeOf(input).back() == shapeOf(value).back();
+    if (!keepsRows || !value.hasOneUse()) break;
+    value = input;
+  }
+  return value;
+}
+
 // A gather of log_softmax(x) → of the tokens' losses. What is read elsewhere too is made anyway.
 struct GatherOfLogSoftmax : mlir::OpRewritePattern<ir::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
-    auto logs = op.getInput().getDefiningOp<ir::SubOp>();
+    auto logs = beforeReshapesOfRows(op.getInput()).getDefiningOp<ir::SubOp>();
     if (!logs || !logs->hasOneUse() || !isOfEachRow(op) ||
         matchLogSumExp(logs.getRhs()) != logs.getLhs()) {
       return rewriter.notifyMatchFailure(op, "not of one logarithm of each row of a softmax");
     }
-    Value logits = withoutMax(logs.getLhs());
+    Value logits =
+        ir::reshapeTo(rewriter, op.getLoc(), withoutMax(logs.getLhs()), tensorType(op.getInput()));
     rewriter.replaceOp(op, logProbabilities(rewriter, logits, op, op.getResult()));
     return success();
   }

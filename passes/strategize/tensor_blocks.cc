@@ -1,6 +1,7 @@
 #include "passes/strategize/tensor_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "ir/oriel/location.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/strategize/block_candidate.h"
+#include "passes/strategize/block_groups.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/segment_values.h"
 
@@ -102,6 +104,7 @@ class BlockChoice {
 
   // By preference: what splits by itself, together with others, in steps.
   void order() {
+    const BlockGroups groups(live(every_));
     Order plain, together, bySteps, small;
     for (const Alternatives& alternatives : all_) {
       auto first = llvm::find_if(alternatives.candidates, [&](const BlockCandidate& candidate) {
@@ -111,13 +114,13 @@ class BlockChoice {
       (first->isPlain() ? plain : first->takesSteps ? bySteps : together).push_back(&alternatives);
     }
     for (Order* own : {&plain, &together, &bySteps}) sortBySize(*own);
-    yieldToLarger(plain, together, /*times=*/1, small);
+    yieldToLarger(groups, plain, together, /*times=*/1, small);
     // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
     // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they
     // share.
     constexpr int64_t kClearlyMore = 4;
-    yieldToLarger(plain, bySteps, kClearlyMore, small);
-    yieldToLarger(together, bySteps, kClearlyMore, small);
+    yieldToLarger(groups, plain, bySteps, kClearlyMore, small);
+    yieldToLarger(groups, together, bySteps, kClearlyMore, small);
     for (const Order& own : {plain, together, bySteps, small}) llvm::append_range(order_, own);
   }
 
@@ -138,32 +141,42 @@ class BlockChoice {
     return most;
   }
 
-  // Moves those of `order` to `later` that are in the way of something in `larger` that is so many
-  // times as large.
-  void yieldToLarger(Order& order, const Order& larger, int64_t times, Order& later) const {
-    struct Other {
-      int64_t elements;
-      Cuts cuts;
-    };
-    std::vector<Other> others;
-    for (const Alternatives* alternatives : larger) {
-      for (const BlockCandidate& candidate : alternatives->candidates) {
-        if (isDropped(candidate)) continue;
-        others.push_back({candidate.elements(), Cuts()});
-        others.back().cuts.add(candidate);
-      }
+  std::set<int> groupsOf(const BlockGroups& groups, const Alternatives& alternatives) const {
+    std::set<int> found;
+    for (const BlockCandidate& candidate : alternatives.candidates) {
+      if (!isDropped(candidate)) found.insert(groups.of(candidate));
     }
-    const auto yields = [&](const Alternatives* alternatives) {
-      return llvm::any_of(alternatives->candidates, [&](const BlockCandidate& own) {
-        return !isDropped(own) &&
-               llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
-                 return other.elements > times * elements && other.cuts.conflict(own);
-               });
-      });
-    };
+    return found;
+  }
+
+  // Moves those of `order` to `later` that are in the way of a group in `larger` that is so many
+  // times as large as all that are.
+  void yieldToLarger(const BlockGroups& groups, Order& order, const Order& larger, int64_t times,
+                     Order& later) const {
+    std::set<int> candidates, yielding;
+    for (const Alternatives* alternatives : order) {
+      candidates.merge(groupsOf(groups, *alternatives));
+    }
+    std::set<int> others;
+    for (const Alternatives* alternatives : larger) others.merge(groupsOf(groups, *alternatives));
+    for (int other : others) {
+      std::vector<Cuts> cuts;
+      for (const BlockCandidate* member : groups.members(other)) cuts.emplace_back().add(*member);
+      const auto isInConflict = [&](const BlockCandidate* own) {
+        return llvm::any_of(cuts, [&](const Cuts& taken) { return taken.conflict(*own); });
+      };
+      std::set<int> inTheWay;
+      for (int group : candidates) {
+        if (group == other || !llvm::any_of(groups.members(group), isInConflict)) continue;
+        inTheWay.insert(group);
+      }
+      if (groups.elements(other) > times * groups.elements(inTheWay)) yielding.merge(inTheWay);
+    }
     Order first;
     for (const Alternatives* alternatives : order) {
-      (yields(alternatives) ? later : first).push_back(alternatives);
+      const bool yields = llvm::any_of(groupsOf(groups, *alternatives),
+                                       [&](int group) { return yielding.count(group) > 0; });
+      (yields ? later : first).push_back(alternatives);
     }
     order = std::move(first);
   }
@@ -203,24 +216,24 @@ class BlockChoice {
                         "over " + std::to_string(candidate.ranks) + " ranks: " + why);
   }
 
+  // Those of `candidates` that are not dropped.
+  std::vector<const BlockCandidate*> live(llvm::ArrayRef<const BlockCandidate*> candidates) const {
+    std::vector<const BlockCandidate*> found;
+    llvm::copy_if(candidates, std::back_inserter(found),
+                  [&](const BlockCandidate* candidate) { return !isDropped(*candidate); });
+    return found;
+  }
+
   // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether
   // there were any.
   bool dropLonely(llvm::ArrayRef<const BlockCandidate*> candidates, size_t most) {
-    llvm::DenseMap<Operation*, std::vector<const BlockCandidate*>> having;
-    for (const BlockCandidate* candidate : candidates) {
-      if (isDropped(*candidate)) continue;
-      for (const auto& [op, cuts] : candidate->ops) having[op].push_back(candidate);
-    }
+    const std::vector<const BlockCandidate*> known = live(candidates);
+    const BlockReaders readers(known);
     size_t count = 0;
-    for (const BlockCandidate* candidate : candidates) {
-      if (isDropped(*candidate) || count == most) continue;
+    for (const BlockCandidate* candidate : known) {
+      if (count == most) break;
       auto lonely = llvm::find_if(candidate->outside, [&](const BlockCandidate::OutsideUse& use) {
-        const std::map<int, RankRange>& cuts = candidate->ops.find(use.producer)->second;
-        auto found = having.find(use.user);
-        return found == having.end() ||
-               llvm::none_of(found->second, [&](const BlockCandidate* other) {
-                 return other->has(use.producer, cuts);
-               });
+        return readers.of(*candidate, use).empty();
       });
       if (lonely == candidate->outside.end()) continue;
       drop(candidate, *lonely);

@@ -6,6 +6,7 @@
 #include "ir/oriel/builders.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
+#include "mlir/IR/Matchers.h"
 
 namespace oriel {
 
@@ -18,12 +19,45 @@ namespace {
 // Most pieces that evaluation cuts the positions into: each is a few ops more.
 constexpr int64_t kMaxPieces = 16;
 
+bool isOneNumber(Value value) {
+  mlir::Attribute constant;
+  return ir::tensorType(value).getNumElements() == 1 &&
+         matchPattern(value, mlir::m_Constant(&constant));
+}
+
+// Of an op that multiplies a value with one number, or divides it by that: the value's place.
+std::optional<int> scaledOperand(Operation* op) {
+  if (!llvm::isa<ir::MulOp, ir::DivOp>(op)) return std::nullopt;
+  const int last = llvm::isa<ir::MulOp>(op) ? 1 : 0;
+  for (int place = 0; place <= last; ++place) {
+    const bool isOfIts = op->getOperand(place).getType() == op->getResult(0).getType();
+    if (isOfIts && isOneNumber(op->getOperand(1 - place))) return place;
+  }
+  return std::nullopt;
+}
+
+// The value multiplied or divided as the op does.
+Value scaleAsBy(mlir::OpBuilder& builder, Operation* op, Value value) {
+  Operation* made = builder.clone(*op);
+  made->setOperand(*scaledOperand(op), value);
+  made->getResult(0).setType(value.getType());
+  return made->getResult(0);
+}
+
 // What gives the logits of a loss, which nothing else reads.
 template <typename Loss>
 struct OutputLayer {
   Loss loss;
   ir::LinearOp linear;
-  llvm::SmallVector<Operation*> ops;  // both, and what is between them; users first
+  llvm::SmallVector<Operation*> ops;     // both, and what is between them; users first
+  llvm::SmallVector<Operation*> scales;  // of those between them: by one number, as a temperature
+
+  // What the layer takes, scaled as the logits are.
+  Value input(mlir::OpBuilder& builder) {
+    Value value = linear.getInput();
+    for (Operation* scale : llvm::reverse(scales)) value = scaleAsBy(builder, scale, value);
+    return value;
+  }
 
   // [n.., positions], of the labels.
   RankedTensorType rows() {
@@ -43,18 +77,27 @@ void replaceLoss(OutputLayer<ir::CrossEntropyOp>& layer, const LossValues& made)
 template <typename Loss>
 std::optional<OutputLayer<Loss>> outputLayerOf(Loss loss) {
   if (!loss || !loss.getLogsumexp().use_empty()) return std::nullopt;
-  OutputLayer<Loss> layer{loss, {}, {loss}};
+  OutputLayer<Loss> layer{loss, {}, {loss}, {}};
   Value logits = loss.getLogits();
   const int64_t classes = ir::shapeOf(logits).back();
-  while (auto reshape = logits.getDefiningOp<ir::ReshapeOp>()) {
-    Value input = reshape.getInput();
+  while (Operation* op = logits.getDefiningOp()) {
+    const std::optional<int> scaled = scaledOperand(op);
+    if (!scaled && !llvm::isa<ir::ReshapeOp>(op)) break;
+    Value input = op->getOperand(scaled.value_or(0));
     const bool keepsClasses = !ir::shapeOf(input).empty() && ir::shapeOf(input).back() == classes;
     if (!logits.hasOneUse() || !keepsClasses) return std::nullopt;
-    layer.ops.push_back(reshape);
+    layer.ops.push_back(op);
+    if (scaled) layer.scales.push_back(op);
     logits = input;
   }
   layer.linear = logits.getDefiningOp<ir::LinearOp>();
   if (!layer.linear || !logits.hasOneUse() || ir::shapeOf(logits).size() < 2) return std::nullopt;
+  // A bias would have to be scaled, too; and the input keeps its dimensions.
+  const auto fits = [&](Operation* scale) {
+    Value number = scale->getOperand(1 - *scaledOperand(scale));
+    return !layer.linear.getBias() && ir::rankOf(number) <= ir::rankOf(layer.linear.getInput());
+  };
+  if (!llvm::all_of(layer.scales, fits)) return std::nullopt;
   layer.ops.push_back(layer.linear);
   return layer;
 }
@@ -115,7 +158,7 @@ Fused fusedOf(mlir::OpBuilder& builder, OutputLayer<Loss>& layer) {
     llvm::cast<ir::ReshapeOp>(labels.getDefiningOp()).setOrigin(loss.getOrigin());
   }
   // Of the layer: what it is split by is the layer's.
-  return Fused::create(builder, loss.getLoc(), linear.getInput(), linear.getWeight(), labels,
+  return Fused::create(builder, loss.getLoc(), layer.input(builder), linear.getWeight(), labels,
                        linear.getBias(), linear.getTransposeWeight(), loss.getIgnoreIndex(),
                        linear.getOrigin());
 }
@@ -158,7 +201,7 @@ LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
   const int64_t divided = positions % ranks == 0 ? positions / ranks : positions;
   int64_t count = std::clamp<int64_t>(divided, 1, kMaxPieces);
   while (count > 1 && divided % count != 0) --count;
-  Pieces inputs(builder, linear.getInput(), dim, count);
+  Pieces inputs(builder, layer->input(builder), dim, count);
   Pieces labels(builder, ir::reshapeTo(builder, loc, entropy.getLabels(), rows), dim, count);
 
   LossValues sums{};

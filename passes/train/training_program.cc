@@ -333,8 +333,8 @@ void TrainingProgram::fuseLossesOfMain() {
 void TrainingProgram::warnOfLogits(Location loc) {
   mlir::emitWarning(loc)
       << "the loss can't be computed with the output layer: it must be the cross entropy, or "
-         "log-probabilities of labels, of what a linear layer gives and nothing changes or reads "
-         "behind it; the logits stay whole";
+         "log-probabilities of labels, of what a linear layer gives and nothing else reads, nor "
+         "changes but by one factor where it has no bias; the logits stay whole";
 }
 
 // Those of the parameters that have one; the others are frozen.

@@ -177,3 +177,24 @@ func.func @prior(%x: tensor<4x8xf32>, %prior: tensor<8xf32>, %l: tensor<4x1xi64>
   %6 = oriel.gather %5, %l {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x8xf32>, tensor<4x1xi64>) -> tensor<4x1xf32>
   return %6 : tensor<4x1xf32>
 }
+
+// -----
+
+// Logarithms of a softmax that a reshape makes rows of, as a negative log-likelihood takes them.
+// CHECK-LABEL: func.func @rows_of_logarithms
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x8xf32>
+// CHECK-NOT: oriel.log
+// CHECK: oriel.token_losses %[[X]], %{{.*}} : (tensor<2x4x8xf32>, tensor<2x4xi64>)
+// CHECK-NOT: oriel.log
+// CHECK: return
+func.func @rows_of_logarithms(%x: tensor<2x4x8xf32>, %l: tensor<8x1xi64>) -> tensor<8x1xf32> {
+  %0 = oriel.reduce_max %x {dims = array<i64: 2>, keep_dims = true} : (tensor<2x4x8xf32>) -> tensor<2x4x1xf32>
+  %1 = oriel.sub %x, %0 : (tensor<2x4x8xf32>, tensor<2x4x1xf32>) -> tensor<2x4x8xf32>
+  %2 = oriel.exp %1 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %3 = oriel.reduce_sum %2 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x4x8xf32>) -> tensor<2x4x1xf32>
+  %4 = oriel.log %3 : (tensor<2x4x1xf32>) -> tensor<2x4x1xf32>
+  %5 = oriel.sub %1, %4 : (tensor<2x4x8xf32>, tensor<2x4x1xf32>) -> tensor<2x4x8xf32>
+  %6 = oriel.reshape %5 : (tensor<2x4x8xf32>) -> tensor<8x8xf32>
+  %7 = oriel.gather %6, %l {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<8x8xf32>, tensor<8x1xi64>) -> tensor<8x1xf32>
+  return %7 : tensor<8x1xf32>
+}

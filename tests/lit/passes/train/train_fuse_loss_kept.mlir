@@ -1,4 +1,4 @@
-// RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sgd.yaml fuse-loss=true" --oriel-verify-train 2>%t.warnings | FileCheck %s
+// RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sgd.yaml fuse-loss=true" --oriel-verify-train --split-input-file 2>%t.warnings | FileCheck %s
 // RUN: FileCheck %s --check-prefix=WARNING --input-file=%t.warnings
 
 // WARNING: the loss can't be computed with the output layer
@@ -15,6 +15,28 @@ module {
       -> (tensor<8x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
     %0 = oriel.linear %x, %w : (tensor<2x4x5xf32>, tensor<5x6xf32>) -> tensor<2x4x6xf32>
     %1 = oriel.tanh %0 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+    %2 = oriel.reshape %1 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+    return %2 : tensor<8x6xf32>
+  }
+}
+
+// -----
+
+// What scales the logits scales the bias, too: that would be a parameter that changes on its way.
+// CHECK-LABEL: func.func @forward(
+// CHECK: oriel.linear
+// CHECK: oriel.mul
+// CHECK: oriel.cross_entropy
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<5x6xf32>}
+  oriel.parameter @p1 {onnx_name = "bias", type = tensor<6xf32>}
+  func.func @main(%x: tensor<2x4x5xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<5x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %b: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<8x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %half = oriel.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+    %0 = oriel.linear %x, %w, %b : (tensor<2x4x5xf32>, tensor<5x6xf32>, tensor<6xf32>) -> tensor<2x4x6xf32>
+    %1 = oriel.mul %half, %0 : (tensor<f32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
     %2 = oriel.reshape %1 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
     return %2 : tensor<8x6xf32>
   }

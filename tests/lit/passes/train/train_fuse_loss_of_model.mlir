@@ -51,3 +51,28 @@ module {
     return %4 : tensor<f32>
   }
 }
+
+// -----
+
+// A temperature scales what the layer takes.
+// CHECK-LABEL: func.func @forward(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x4x5xf32>
+// CHECK: %[[COOLER:.*]] = oriel.div %[[X]], %{{.*}} : (tensor<2x4x5xf32>, tensor<1x1x1xf32>)
+// CHECK: oriel.linear_token_losses %[[COOLER]],
+// CHECK-NOT: oriel.linear %
+// CHECK-LABEL: func.func @backward(
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<5x6xf32>}
+  func.func @main(%x: tensor<2x4x5xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %labels: tensor<8xi64> {oriel.kind = "input", oriel.ref = "labels"},
+      %w: tensor<5x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
+    %temperature = oriel.constant {value = dense<0.7> : tensor<1x1x1xf32>} : () -> tensor<1x1x1xf32>
+    %0 = oriel.linear %x, %w : (tensor<2x4x5xf32>, tensor<5x6xf32>) -> tensor<2x4x6xf32>
+    %1 = oriel.div %0, %temperature : (tensor<2x4x6xf32>, tensor<1x1x1xf32>) -> tensor<2x4x6xf32>
+    %2 = oriel.reshape %1 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+    %3:2 = oriel.token_losses %2, %labels : (tensor<8x6xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
+    %4 = oriel.reduce_sum %3#0 {dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    return %4 : tensor<f32>
+  }
+}
