@@ -131,6 +131,10 @@ Value ValueBuilder::gather(Value input, Value indices, int64_t dim) {
   return create<ir::GatherOp>(input, indices, dim, OptionalValue{});
 }
 
+Value ValueBuilder::gatherRows(Value input, Value indices, int64_t batch) {
+  return create<ir::GatherOp>(input, indices, batch, OptionalValue{}, /*rows=*/int64_t{0}, batch);
+}
+
 Value ValueBuilder::concat(ArrayRef<Value> inputs, int64_t dim) {
   if (inputs.size() == 1) {
     return inputs.front();

@@ -82,6 +82,8 @@ class ValueBuilder {
   // Elements [start, limit) of one dimension.
   mlir::Value sliceDim(mlir::Value input, int64_t dim, int64_t start, int64_t limit);
   mlir::Value gather(mlir::Value input, mlir::Value indices, int64_t dim);
+  // input[b.., n, ..] by indices [b.., k..], with `batch` dimensions b.
+  mlir::Value gatherRows(mlir::Value input, mlir::Value indices, int64_t batch);
   mlir::Value concat(llvm::ArrayRef<mlir::Value> inputs, int64_t dim);
   mlir::Value clamp(mlir::Value input, double low, double high);
   template <typename OpTy>

@@ -81,11 +81,17 @@ LogicalResult importGather(NodeImporter& n) {
 }
 
 // result[i, j] = input[indices[i, j], j] (for axis 0): along the last dimension each row by indices
-// of its own, else from the flattened input.
+// of its own, whole rows where all their elements have the same index, else from the flattened
+// input.
 Value gatherElements(NodeImporter& n, Value input, Value indices, int64_t axis) {
+  if (Value rows = rowIndices(n, indices, input, axis)) {
+    for (int64_t dim = axis + 1; dim < rankOf(input); ++dim) {
+      input = n.sliceDim(input, dim, 0, shapeOf(indices)[dim]);
+    }
+    return n.gatherRows(input, rows, axis);
+  }
   if (areInRows(indices, input, axis) && !constantIntsOf(indices)) {
-    return n.create<ir::GatherOp>(input, indices, axis, OptionalValue{}, /*rows=*/int64_t{0},
-                                  /*batch_dims=*/axis);
+    return n.gatherRows(input, indices, axis);
   }
   Value flat = asRows(n, input, rankOf(input));
   return n.gather(flat, elementPositions(n, indices, input, axis), 0);
@@ -109,7 +115,15 @@ LogicalResult importGatherND(NodeImporter& n) {
   if (!input || !indices) {
     return failure();
   }
-  RowPositions rows = rowPositions(n, indices, input, n.attrInt("batch_dims", 0));
+  const int64_t batch = n.attrInt("batch_dims", 0);
+  const bool isAlongOne =
+      batch > 0 && batch < rankOf(indices) && batch < rankOf(input) && shapeOf(indices).back() == 1;
+  if (isAlongOne && !constantIntsOf(indices) &&
+      shapeOf(indices).take_front(batch) == shapeOf(input).take_front(batch)) {
+    Value rows = n.reshape(indices, Ints(shapeOf(indices).drop_back()));
+    return n.replace(n.gatherRows(input, rows, batch));
+  }
+  RowPositions rows = rowPositions(n, indices, input, batch);
   return n.replace(n.gather(asRows(n, input, rows.depth), rows.positions, 0));
 }
 

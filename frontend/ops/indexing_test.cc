@@ -57,6 +57,27 @@ TEST(Indexing, IndicesOutsideTheirDimension) {
             "gather");
 }
 
+// An index that is the same for all of a row, as `index[..., None].expand(..)` makes it.
+TEST(Indexing, WholeRows) {
+  const std::string inputs = "float[2, 5, 3] x, int64[2, 4, 1] at";
+  const std::string expanded = "s = Constant<value_ints = [2, 4, 3]>()\n e = Expand(at, s)\n ";
+  const std::string tiled = "s = Constant<value_ints = [1, 1, 3]>()\n e = Tile(at, s)\n ";
+  for (const std::string& rows : {expanded, tiled}) {
+    EXPECT_EQ(opsOfBody(inputs, rows + "y = GatherElements<axis = 1>(x, e)"), "reshape gather");
+    EXPECT_EQ(opsOfBody(inputs + ", float[2, 4, 3] u",
+                        rows + "y = ScatterElements<axis = 1, reduction = \"add\">(x, e, u)"),
+              "reshape scatter_add add");
+    EXPECT_EQ(opsOfBody(inputs + ", float[2, 4, 3] u",
+                        rows + "y = ScatterElements<axis = 1>(x, e, u)"),
+              "reshape scatter_add cast greater reshape sub max gather select");
+  }
+  // Of some columns; and of others in each.
+  EXPECT_EQ(opsOfBody(inputs, "y = GatherElements<axis = 1>(x, at)"), "reshape slice gather");
+  EXPECT_THAT(opsOfBody(inputs + ", int64[2, 4, 3] all", "y = GatherElements<axis = 1>(x, all)"),
+              HasSubstr("mul add select gather"));
+  EXPECT_EQ(opsOfBody(inputs, "y = GatherND<batch_dims = 1>(x, at)"), "reshape gather");
+}
+
 TEST(Indexing, PadAndCrop) {
   EXPECT_EQ(opsOfBody("float[4] x", "p = Constant<value_ints = [1, -2]>()\n y = Pad(x, p)"),
             "slice pad");

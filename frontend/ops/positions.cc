@@ -124,6 +124,32 @@ bool areInRows(Value indices, Value data, int64_t axis) {
          shapeOf(indices).take_front(axis) == shapeOf(data).take_front(axis);
 }
 
+Value rowIndices(NodeImporter& n, Value indices, Value data, int64_t axis) {
+  const int64_t rank = rankOf(data), behind = rank - axis - 1;
+  if (rankOf(indices) != rank || behind == 0 || constantIntsOf(indices) ||
+      shapeOf(indices).take_front(axis) != shapeOf(data).take_front(axis)) {
+    return {};
+  }
+  for (auto [own, all] :
+       llvm::zip_equal(shapeOf(indices).take_back(behind), shapeOf(data).take_back(behind))) {
+    if (own > all) {
+      return {};
+    }
+  }
+  Value rows = indices;
+  if (auto broadcast = indices.getDefiningOp<ir::BroadcastOp>()) {
+    rows = broadcast.getInput();
+  }
+  Ints shape(shapeOf(rows));
+  auto isOne = [](int64_t size) { return size == 1; };
+  if (static_cast<int64_t>(shape.size()) < behind ||
+      !llvm::all_of(llvm::ArrayRef(shape).take_back(behind), isOne)) {
+    return {};
+  }
+  shape.resize(shape.size() - behind);
+  return n.broadcast(n.reshape(rows, shape), shapeOf(indices).take_front(axis + 1));
+}
+
 Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis) {
   if (rankOf(indices) != rankOf(data)) {
     n.error() << "the indices have rank " << rankOf(indices) << ", the data " << rankOf(data);

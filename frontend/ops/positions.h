@@ -23,6 +23,12 @@ bool areOfTopk(mlir::Value indices, mlir::Value data, int64_t axis);
 // take them as they are, with batch dimensions.
 bool areInRows(mlir::Value indices, mlir::Value data, int64_t axis);
 
+// For GatherElements and ScatterElements: indices that are the same for all elements of the
+// dimensions behind the axis, as `index[.., None].expand(..)` makes them, without these dimensions:
+// they name rows [.., k] of data [.., n, ..]. Null for others, for constants, and where the
+// dimensions in front of the axis are not those of `data`, or those behind it reach beyond.
+mlir::Value rowIndices(NodeImporter& n, mlir::Value indices, mlir::Value data, int64_t axis);
+
 // For GatherElements and ScatterElements: indices[i, j] is a position along `axis`, the other
 // coordinates are its own. Positions in the flattened `data`, in the shape of `indices`; null, with
 // an error, where the ranks differ or a constant index does not exist. One that turns out at run

@@ -72,56 +72,64 @@ Value choose(NodeImporter& n, Value data, Value updates, const Sources& sources,
   return n.gather(n.concat({data, updates}, dim), n.constantOf(sources), dim);
 }
 
-// data [r, ..], updates [u, ..], positions [u]: the number of the update of each row, counted from
-// u, comes by the sum over its updates. Two updates of one row, which ONNX forbids, make a number
-// beyond the last one's, which the gather refuses; equal updates may meet.
-Value replaceRows(NodeImporter& n, Value data, Value positions, Value updates) {
-  int64_t rows = shapeOf(data)[0];
+// Of rows [b.., r], the sums of updates [b.., u, ..] at positions [b.., u], with `batch` dimensions
+// b.
+Value addRows(NodeImporter& n, mlir::RankedTensorType sums, Value positions, Value updates,
+              int64_t batch) {
+  return n.createTyped<ir::ScatterAddOp>(sums, positions, updates, batch, OptionalValue{},
+                                         /*rows=*/int64_t{0}, batch);
+}
+
+// data [b.., r, ..], updates [b.., u, ..], positions [b.., u]: the number of the update of each
+// row, counted from u, comes by the sum over its updates. Two updates of one row, which ONNX
+// forbids, make a number beyond the last one's, which the gather refuses; equal updates may meet.
+Value replaceRows(NodeImporter& n, Value data, Value positions, Value updates, int64_t batch) {
+  Ints rows(shapeOf(data).take_front(batch + 1));
   mlir::Builder& b = n.builder();
-  Value number =
-      n.createTyped<ir::IotaOp>(n.tensorType(shapeOf(positions), b.getF64Type()), int64_t{0});
-  int64_t count = shapeOf(updates)[0];
+  Value number = n.createTyped<ir::IotaOp>(n.tensorType(shapeOf(positions), b.getF64Type()), batch);
+  int64_t count = shapeOf(updates)[batch];
   number = n.create<ir::AddOp>(number, n.scalarLike(number, static_cast<double>(count)));
-  number = n.createTyped<ir::ScatterAddOp>(n.tensorType({rows}, b.getF64Type()), positions, number,
-                                           int64_t{0}, OptionalValue{});
+  number = addRows(n, n.tensorType(rows, b.getF64Type()), positions, number, batch);
   number = n.cast(number, b.getI64Type());
   Value isReplaced = n.create<ir::GreaterOp>(number, n.scalarLike(number, 0));
-  Ints column(rankOf(data), 1);
-  column[0] = rows;
+  Ints column(rows);
+  column.resize(rankOf(data), 1);
   isReplaced = n.reshape(isReplaced, column);
   if (auto all = constantScalarOf(updates)) {
     return n.create<ir::SelectOp>(isReplaced, n.scalarLike(data, *all), data);
   }
   Value update = n.create<ir::SubOp>(number, n.scalarLike(number, static_cast<double>(count)));
   update = n.create<ir::MaxOp>(update, n.scalarLike(update, 0));
-  return n.create<ir::SelectOp>(isReplaced, n.gather(updates, update, 0), data);
+  return n.create<ir::SelectOp>(isReplaced, n.gatherRows(updates, update, batch), data);
 }
 
-// Of each row of data [r, ..], the sum of its updates [p.., ..] at positions [p..]. Those of
-// integers in f64, which are exact up to 2^53.
-Value sumsOfRows(NodeImporter& n, Value data, Value positions, Value updates) {
+// Of each row of data [b.., r, ..], the sum of its updates [b.., p.., ..] at positions [b.., p..].
+// Those of integers in f64, which are exact up to 2^53.
+Value sumsOfRows(NodeImporter& n, Value data, Value positions, Value updates, int64_t batch) {
   mlir::Type element = elementOf(data);
   if (!llvm::isa<mlir::FloatType>(element)) {
     updates = n.cast(updates, n.builder().getF64Type());
   }
-  Value sums = n.createTyped<ir::ScatterAddOp>(n.tensorType(shapeOf(data), elementOf(updates)),
-                                               positions, updates, int64_t{0}, OptionalValue{});
-  return n.cast(sums, element);
+  auto type = n.tensorType(shapeOf(data), elementOf(updates));
+  return n.cast(addRows(n, type, positions, updates, batch), element);
 }
 
-// data [r, ..], updates [p.., ..] and positions [p..] of its rows.
-Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
+// data [b.., r, ..], updates [b.., p.., ..] and positions [b.., p..] of its rows.
+Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates, int64_t batch) {
   if (!data || !positions || !updates) {
     return {};
   }
   std::string reduction = n.attrString("reduction", "none");
   if (reduction == "add") {
-    return n.create<ir::AddOp>(data, sumsOfRows(n, data, positions, updates));
+    return n.create<ir::AddOp>(data, sumsOfRows(n, data, positions, updates, batch));
   }
   if (reduction != "none") {
     n.error() << "the reduction \"" << reduction
               << "\" is not supported, only \"none\" and \"add\"";
     return {};
+  }
+  if (batch > 0) {
+    return replaceRows(n, data, positions, updates, batch);
   }
   Ints shape(shapeOf(data));
   shape[0] = tensorType(positions).getNumElements();
@@ -130,7 +138,7 @@ Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
     auto sources = sourcesOf(n, *constant, shapeOf(data)[0], updates);
     return succeeded(sources) ? choose(n, data, updates, *sources, 0) : Value();
   }
-  return replaceRows(n, data, n.reshape(positions, {shape[0]}), updates);
+  return replaceRows(n, data, n.reshape(positions, {shape[0]}), updates, batch);
 }
 
 // The rectangle of leading dimensions that constant indices [.., depth] name in order: dimension d
@@ -238,7 +246,7 @@ LogicalResult importScatterND(NodeImporter& n) {
     llvm::append_range(shape, shapeOf(data).drop_front(rows.depth));
     return n.replace(replaceRectangle(n, data, n.reshape(updates, shape), *rectangle, /*dim=*/0));
   }
-  Value result = scatterRows(n, asRows(n, data, rows.depth), rows.positions, updates);
+  Value result = scatterRows(n, asRows(n, data, rows.depth), rows.positions, updates, /*batch=*/0);
   return n.replace(n.reshape(result, shapeOf(data)));
 }
 
@@ -324,11 +332,17 @@ LogicalResult importScatterElements(NodeImporter& n) {
       return n.replace(result);
     }
   }
+  const int64_t behind = rankOf(data) - *axis - 1;
+  if (shapeOf(indices).take_back(behind) == shapeOf(data).take_back(behind)) {
+    if (Value rows = rowIndices(n, indices, data, *axis)) {
+      return n.replace(scatterRows(n, data, rows, updates, *axis));
+    }
+  }
   Value positions = elementPositions(n, indices, data, *axis);
   if (!positions) {
     return failure();
   }
-  Value flat = scatterRows(n, asRows(n, data, rankOf(data)), positions, updates);
+  Value flat = scatterRows(n, asRows(n, data, rankOf(data)), positions, updates, /*batch=*/0);
   return n.replace(n.reshape(flat, shapeOf(data)));
 }
 

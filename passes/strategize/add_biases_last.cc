@@ -30,22 +30,7 @@ class BiasMover {
  public:
   BiasMover(mlir::func::FuncOp main, const Strategy& strategy)
       : main_(main), values_(readValues(main)) {
-    TensorBlockOptions options;
-    options.ranks = [&](ir::ParameterOp parameter) -> int64_t {
-      const std::string name = parameter.getOnnxName().str();
-      const Strategy::Sharding* forced = shardingOf(strategy, name);
-      if (forced && !forced->tp) return 1;
-      return strategy.commonTensorParallel(moduleOf(strategy, name));
-    };
-    options.dimension = [&](ir::ParameterOp parameter) {
-      const Strategy::Sharding* forced = shardingOf(strategy, parameter.getOnnxName().str());
-      return forced ? forced->tp : std::nullopt;
-    };
-    options.module = [&](ir::ParameterOp parameter) {
-      const Strategy::Module* module = moduleOf(strategy, parameter.getOnnxName().str());
-      return module ? module->name : std::string();
-    };
-    for (const TensorBlock& block : findTensorBlocks(main, options, nullptr)) {
+    for (const TensorBlock& block : findTensorBlocks(main, blockOptionsOf(strategy), nullptr)) {
       for (const TensorBlock::Cut& cut : block.cuts) cuts_.insert({nameOf(cut.parameter), cut.dim});
     }
   }

@@ -71,6 +71,12 @@ class BlockFinder {
     return candidate;
   }
 
+  bool comesInPieces(Value value, int64_t dim, int64_t ranks) {
+    ranks_ = ranks;
+    return trace(value, DimCut{dim, {1, ranks}}) && !block_.cuts.empty() &&
+           block_.indivisible.empty() && !takesSteps();
+  }
+
  private:
   bool fail(const llvm::Twine& why) {
     why_ = why.str();
@@ -418,6 +424,10 @@ llvm::DenseSet<Operation*> opsUpToLastWeights(mlir::func::FuncOp forward,
 std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope, Operation* reduction,
                                                  int factor, int64_t ranks, std::string& why) {
   return BlockFinder(scope).find(reduction, factor, ranks, why);
+}
+
+bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks) {
+  return BlockFinder(scope).comesInPieces(value, dim, ranks);
 }
 
 }  // namespace oriel

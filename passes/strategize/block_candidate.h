@@ -75,6 +75,9 @@ std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope,
                                                  mlir::Operation* reduction, int factor,
                                                  int64_t ranks, std::string& why);
 
+// Whether pieces of a dimension of the value, on so many ranks, are made of parameters' pieces.
+bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STRATEGIZE_BLOCK_CANDIDATE_H_

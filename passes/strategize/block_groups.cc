@@ -27,6 +27,19 @@ std::vector<const BlockCandidate*> BlockReaders::of(const BlockCandidate& candid
   return readers;
 }
 
+int64_t elementsCutBy(llvm::ArrayRef<const BlockCandidate*> candidates) {
+  std::map<std::string, int64_t> ofParameters;
+  for (const BlockCandidate* candidate : candidates) {
+    for (const TensorBlock::Cut& cut : candidate->block.cuts) {
+      ir::ParameterOp parameter = cut.parameter;
+      ofParameters[parameter.getSymName().str()] = parameter.getTensorType().getNumElements();
+    }
+  }
+  int64_t sum = 0;
+  for (const auto& [name, elements] : ofParameters) sum += elements;
+  return sum;
+}
+
 BlockGroups::BlockGroups(llvm::ArrayRef<const BlockCandidate*> candidates) {
   const BlockReaders readers(candidates);
   llvm::EquivalenceClasses<const BlockCandidate*> classes;
@@ -51,18 +64,9 @@ BlockGroups::BlockGroups(llvm::ArrayRef<const BlockCandidate*> candidates) {
 }
 
 int64_t BlockGroups::elements(const std::set<int>& groups) const {
-  std::map<std::string, int64_t> ofParameters;
-  for (int group : groups) {
-    for (const BlockCandidate* candidate : members_[group]) {
-      for (const TensorBlock::Cut& cut : candidate->block.cuts) {
-        ir::ParameterOp parameter = cut.parameter;
-        ofParameters[parameter.getSymName().str()] = parameter.getTensorType().getNumElements();
-      }
-    }
-  }
-  int64_t sum = 0;
-  for (const auto& [name, elements] : ofParameters) sum += elements;
-  return sum;
+  std::vector<const BlockCandidate*> all;
+  for (int group : groups) llvm::append_range(all, members_[group]);
+  return elementsCutBy(all);
 }
 
 }  // namespace oriel

@@ -25,6 +25,9 @@ class BlockReaders {
   llvm::DenseMap<mlir::Operation*, std::vector<const BlockCandidate*>> having_;
 };
 
+// Elements of the parameters that candidates cut, each counted once.
+int64_t elementsCutBy(llvm::ArrayRef<const BlockCandidate*> candidates);
+
 // Candidates, each with those that it must have beside it: all layers that take their scales from
 // one small network, say (Peebles & Xie 2023, section 3.2). Those that split by themselves are
 // groups of their own.

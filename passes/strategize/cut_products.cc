@@ -9,6 +9,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/strategize/joined_inputs.h"
 #include "passes/strategize/moved_parameter.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
@@ -518,8 +519,10 @@ struct CutProducts : impl::CutProductsBase<CutProducts> {
     mlir::func::FuncOp main = ir::mainOfOneBlock(module);
     if (!main) return;
     // Again, for what is sliced in steps: keys and values first, say.
-    while (ProductCutter(main, *given, output).run()) {
-    }
+    do {
+      while (ProductCutter(main, *given, output).run()) {
+      }
+    } while (splitJoinedInputs(main, *given));
   }
 
   std::optional<Strategy> given;

@@ -82,6 +82,8 @@ class VocabularyPadder {
   void findTables() {
     for (auto gather : main_.getOps<ir::GatherOp>()) {
       if (gather.getDim() != 0 || !values_.fromInputs.contains(gather.getIndices())) continue;
+      // Rows are vectors. Weights to choose one from for each sample are split as other layers'.
+      if (ir::rankOf(gather.getInput()) != 2) continue;
       std::optional<Padding> padding = paddingOf(gather.getInput(), 0);
       if (!padding) continue;
       padded_.insert({gather.getInput(), *padding});

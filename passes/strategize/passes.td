@@ -20,6 +20,10 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     pointwise ops make of such products, biases and what is the same for all columns, as of a layer's
     product and its adapter's, are made of slices of the products first.
 
+    The other way round, on tensor-parallel ranks a layer of joined columns, such as attention's and
+    an MLP's side by side, becomes the sum of products of what is joined, with parts of its weight's
+    rows, where some of it can be made in pieces.
+
     With and without tensor parallelism, a parameter of which the model itself takes nothing but slices
     that make it up, along one dimension, becomes parts too, where the loss depends on each of them and
     the strategy has no rule of its own for it.

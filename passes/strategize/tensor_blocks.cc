@@ -75,37 +75,60 @@ class BlockChoice {
     std::vector<BlockCandidate> candidates;
   };
 
-  explicit BlockChoice(std::vector<Alternatives> all) : all_(std::move(all)) {
+  BlockChoice(const SegmentValues& values, std::vector<Alternatives> all)
+      : values_(values), all_(std::move(all)) {
     for (const Alternatives& alternatives : all_) {
       for (const BlockCandidate& candidate : alternatives.candidates) every_.push_back(&candidate);
     }
     // First those with a reader that is in no block: they would be in the way of others.
     dropAllLonely();
-    order();
   }
 
+  // What splits by itself comes before what splits together with others, unless the other way round
+  // splits more.
   void run() {
-    do {
-      dropAllLonely();
-      chooseInOrder();
-    } while (dropLonely(chosen_, /*most=*/1));
+    const State before = state_;
+    choose(/*yields=*/false);
+    State own = std::move(state_);
+    state_ = before;
+    choose(/*yields=*/true);
+    if (elementsCutBy(state_.chosen) <= elementsCutBy(own.chosen)) state_ = std::move(own);
     noteConflicts();
   }
 
-  const std::vector<const BlockCandidate*>& chosen() const { return chosen_; }
-  bool isCut(ir::ParameterOp parameter) const { return cuts_.have(parameter); }
+  const std::vector<const BlockCandidate*>& chosen() const { return state_.chosen; }
+  bool isCut(ir::ParameterOp parameter) const { return state_.cuts.have(parameter); }
   // Why candidates were not chosen, by their reductions.
-  const std::vector<std::pair<Operation*, std::string>>& notes() const { return notes_; }
+  const std::vector<std::pair<Operation*, std::string>>& notes() const { return state_.notes; }
 
  private:
   using Order = std::vector<const Alternatives*>;
 
-  bool isDropped(const BlockCandidate& candidate) const { return dropped_.count(&candidate) > 0; }
+  struct State {
+    std::set<const BlockCandidate*> dropped;
+    std::vector<const BlockCandidate*> chosen;
+    Cuts cuts;  // of those that are chosen
+    std::vector<std::pair<Operation*, std::string>> notes;
+  };
+
+  bool isDropped(const BlockCandidate& candidate) const {
+    return state_.dropped.count(&candidate) > 0;
+  }
+
+  // `yields`: what splits by itself gives way to groups that split more.
+  void choose(bool yields) {
+    const Order order = orderOf(yields);
+    do {
+      dropAllLonely();
+      chooseInOrder(order);
+    } while (dropLonely(state_.chosen, /*most=*/1));
+    chooseWithGathers();
+  }
 
   // By preference: what splits by itself, together with others, in steps.
-  void order() {
+  Order orderOf(bool yields) const {
     const BlockGroups groups(live(every_));
-    Order plain, together, bySteps, small;
+    Order plain, together, bySteps, small, all;
     for (const Alternatives& alternatives : all_) {
       auto first = llvm::find_if(alternatives.candidates, [&](const BlockCandidate& candidate) {
         return !isDropped(candidate);
@@ -114,14 +137,15 @@ class BlockChoice {
       (first->isPlain() ? plain : first->takesSteps ? bySteps : together).push_back(&alternatives);
     }
     for (Order* own : {&plain, &together, &bySteps}) sortBySize(*own);
-    yieldToLarger(groups, plain, together, /*times=*/1, small);
+    if (yields) yieldToLarger(groups, plain, together, /*times=*/1, small);
     // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
     // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they
     // share.
     constexpr int64_t kClearlyMore = 4;
     yieldToLarger(groups, plain, bySteps, kClearlyMore, small);
     yieldToLarger(groups, together, bySteps, kClearlyMore, small);
-    for (const Order& own : {plain, together, bySteps, small}) llvm::append_range(order_, own);
+    for (const Order& own : {plain, together, bySteps, small}) llvm::append_range(all, own);
+    return all;
   }
 
   // Of what is in each other's way the largest comes first: two small products beside a large one
@@ -186,23 +210,66 @@ class BlockChoice {
     }
   }
 
-  void chooseInOrder() {
-    chosen_.clear();
-    cuts_ = Cuts();
-    for (const Alternatives* alternatives : order_) {
+  void chooseInOrder(const Order& order) {
+    state_.chosen.clear();
+    state_.cuts = Cuts();
+    for (const Alternatives* alternatives : order) {
       for (const BlockCandidate& candidate : alternatives->candidates) {
-        if (isDropped(candidate) || cuts_.conflict(candidate)) continue;
-        cuts_.add(candidate);
-        chosen_.push_back(&candidate);
+        if (isDropped(candidate) || state_.cuts.conflict(candidate)) continue;
+        state_.cuts.add(candidate);
+        state_.chosen.push_back(&candidate);
         break;
       }
     }
   }
 
+  // Of what is left, layers with others that read pieces of theirs as a whole, as keys and values
+  // that another tower takes columns of: where gathering these sends no more than the reduction.
+  void chooseWithGathers() {
+    const auto isChosen = [&](const BlockCandidate& candidate) {
+      return llvm::is_contained(state_.chosen, &candidate);
+    };
+    std::vector<const BlockCandidate*> left;
+    for (const Alternatives& alternatives : all_) {
+      const bool isLayer = llvm::any_of(alternatives.reduction->getOperands(), [&](Value operand) {
+        return values_.parameters.contains(operand);
+      });
+      if (!isLayer || llvm::any_of(alternatives.candidates, isChosen)) continue;
+      for (const BlockCandidate& candidate : alternatives.candidates) {
+        if (!candidate.takesSteps) left.push_back(&candidate);
+      }
+    }
+    llvm::stable_sort(left, [](const BlockCandidate* a, const BlockCandidate* b) {
+      return a->elements() > b->elements();
+    });
+    for (const BlockCandidate* candidate : left) {
+      if (state_.cuts.conflict(*candidate) || !isWorthGathers(*candidate)) continue;
+      state_.cuts.add(*candidate);
+      state_.chosen.push_back(candidate);
+    }
+  }
+
+  bool isWorthGathers(const BlockCandidate& candidate) const {
+    const auto elementsOfResults = [](Operation* op) {
+      int64_t elements = 0;
+      for (Value result : op->getResults()) elements += ir::tensorType(result).getNumElements();
+      return elements;
+    };
+    const BlockReaders readers(state_.chosen);
+    llvm::SmallPtrSet<Operation*, 4> gathered;
+    int64_t elements = 0;
+    for (const BlockCandidate::OutsideUse& use : candidate.outside) {
+      if (!readers.of(candidate, use).empty() || !gathered.insert(use.producer).second) continue;
+      elements += elementsOfResults(use.producer);
+    }
+    // A gather sends half of what a reduction to all ranks does.
+    return elements <= 2 * elementsOfResults(candidate.block.reduction);
+  }
+
   void noteConflicts() {
     for (const Alternatives& alternatives : all_) {
       for (const BlockCandidate& candidate : alternatives.candidates) {
-        Operation* op = isDropped(candidate) ? nullptr : cuts_.conflict(candidate);
+        Operation* op = isDropped(candidate) ? nullptr : state_.cuts.conflict(candidate);
         if (!op) continue;
         auto parameter = llvm::dyn_cast<ir::ParameterOp>(op);
         const std::string name = parameter ? '"' + uniqueName(parameter) + '"' : ir::opText(op);
@@ -212,8 +279,8 @@ class BlockChoice {
   }
 
   void note(const BlockCandidate& candidate, const std::string& why) {
-    notes_.emplace_back(candidate.block.reduction,
-                        "over " + std::to_string(candidate.ranks) + " ranks: " + why);
+    state_.notes.emplace_back(candidate.block.reduction,
+                              "over " + std::to_string(candidate.ranks) + " ranks: " + why);
   }
 
   // Those of `candidates` that are not dropped.
@@ -243,20 +310,36 @@ class BlockChoice {
   }
 
   void drop(const BlockCandidate* candidate, const BlockCandidate::OutsideUse& use) {
-    dropped_.insert(candidate);
+    state_.dropped.insert(candidate);
     note(*candidate, use.whyNot());
   }
 
+  const SegmentValues& values_;
   const std::vector<Alternatives> all_;
   std::vector<const BlockCandidate*> every_;
-  Order order_;
-  std::set<const BlockCandidate*> dropped_;
-  std::vector<const BlockCandidate*> chosen_;
-  Cuts cuts_;  // of those that are chosen
-  std::vector<std::pair<Operation*, std::string>> notes_;
+  State state_;
 };
 
 }  // namespace
+
+TensorBlockOptions blockOptionsOf(const Strategy& strategy) {
+  TensorBlockOptions options;
+  options.ranks = [&](ir::ParameterOp parameter) -> int64_t {
+    const std::string name = parameter.getOnnxName().str();
+    const Strategy::Sharding* forced = shardingOf(strategy, name);
+    if (forced && !forced->tp) return 1;
+    return strategy.commonTensorParallel(moduleOf(strategy, name));
+  };
+  options.dimension = [&](ir::ParameterOp parameter) {
+    const Strategy::Sharding* forced = shardingOf(strategy, parameter.getOnnxName().str());
+    return forced ? forced->tp : std::nullopt;
+  };
+  options.module = [&](ir::ParameterOp parameter) {
+    const Strategy::Module* module = moduleOf(strategy, parameter.getOnnxName().str());
+    return module ? module->name : std::string();
+  };
+  return options;
+}
 
 std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           const TensorBlockOptions& options,
@@ -286,7 +369,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
       if (!alternatives.candidates.empty()) all.push_back(std::move(alternatives));
     }
   }
-  BlockChoice choice(std::move(all));
+  BlockChoice choice(values, std::move(all));
   choice.run();
   std::vector<TensorBlock> blocks;
   for (const BlockCandidate* candidate : choice.chosen()) blocks.push_back(candidate->block);

@@ -16,6 +16,7 @@
 #include "ir/oriel/oriel.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/strategize/strategy.h"
 
 namespace oriel {
 
@@ -51,6 +52,9 @@ struct TensorBlockOptions {
   // Of the module that the parameter is in: a block is in one only.
   std::function<std::string(ir::ParameterOp)> module;
 };
+
+// As the strategy says, which outlives them: for a model before it has grids.
+TensorBlockOptions blockOptionsOf(const Strategy& strategy);
 
 // The blocks of a forward segment, in its order, none in conflict with another. With `notes`, says
 // there why reductions of parameters' products do not make one.

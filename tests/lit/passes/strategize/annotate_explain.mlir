@@ -22,17 +22,17 @@ module {
 
 // -----
 
-// What lies in pieces is wanted by someone else, too.
+// What lies in pieces is wanted by someone else, too, and more of it than the sum sends.
 // CHECK: strategize: oriel.linear of down is not split over 2 ranks: what oriel.linear makes is also used by oriel.softmax of scores
 module {
-  oriel.parameter @p0 {onnx_name = "up", type = tensor<8x16xf32>}
-  oriel.parameter @p1 {onnx_name = "down", type = tensor<16x8xf32>}
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<8x32xf32>}
+  oriel.parameter @p1 {onnx_name = "down", type = tensor<32x8xf32>}
   func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
-      %up: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
-      %down: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
-    %0 = oriel.linear %x, %up : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32> loc("scores")
-    %2 = oriel.linear %0, %down : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32> loc("down")
+      %up: tensor<8x32xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %down: tensor<32x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %up : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32>
+    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x32xf32>) -> tensor<4x32xf32> loc("scores")
+    %2 = oriel.linear %0, %down : (tensor<4x32xf32>, tensor<32x8xf32>) -> tensor<4x8xf32> loc("down")
     return
   }
 }
