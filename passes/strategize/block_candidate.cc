@@ -48,6 +48,7 @@ class BlockFinder {
     bool found = traceOperands(reduction) && needsInput();
     why = why_;
     if (!found || block_.cuts.empty()) return std::nullopt;
+    leaveOutData();
     std::vector<BlockCandidate::OutsideUse> outside = outsideUses();
     const bool bySteps = takesSteps();
     BlockCandidate candidate{std::move(block_), std::move(ops_), std::move(outside), ranks,
@@ -69,6 +70,32 @@ class BlockFinder {
       return std::nullopt;
     }
     return candidate;
+  }
+
+  std::optional<BlockCandidate> findLayer(Operation* layer, int factor, int64_t ranks) {
+    block_.reduction = layer;
+    ranks_ = ranks;
+    const ShardingRule& own = rule(layer);
+    if (own.factors[factor].size % ranks != 0 || !assign(layer, factor, {1, ranks})) {
+      return std::nullopt;
+    }
+    int64_t weights = 0, others = 0;
+    const auto elements = [](Value value) { return ir::tensorType(value).getNumElements(); };
+    for (Value result : layer->getResults()) others += elements(result);
+    for (auto [i, operand] : llvm::enumerate(layer->getOperands())) {
+      const auto* dim = llvm::find(own.operands[i], FactorList{factor});
+      if (dim == own.operands[i].end()) continue;
+      if (!values_.parameters.contains(operand)) {
+        others += elements(operand);
+      } else if (traceArgument(operand, dim - own.operands[i].begin(), {1, ranks})) {
+        weights += elements(operand);
+      } else {
+        return std::nullopt;
+      }
+    }
+    constexpr int64_t kClearlyMore = 4;
+    if (weights <= kClearlyMore * others || !needsInput()) return std::nullopt;
+    return BlockCandidate{std::move(block_), std::move(ops_), {}, ranks, /*takesSteps=*/false};
   }
 
   bool comesInPieces(Value value, int64_t dim, int64_t ranks) {
@@ -311,6 +338,14 @@ class BlockFinder {
     });
   }
 
+  // Each rank has all of what data alone makes, a mask for all columns say, whoever takes pieces.
+  void leaveOutData() {
+    ops_.remove_if([&](const auto& entry) {
+      return llvm::none_of(entry.first->getResults(),
+                           [&](Value result) { return values_.fromParameters.contains(result); });
+    });
+  }
+
   std::vector<BlockCandidate::OutsideUse> outsideUses() {
     std::vector<BlockCandidate::OutsideUse> uses;
     for (auto& [op, cuts] : ops_) {
@@ -424,6 +459,11 @@ llvm::DenseSet<Operation*> opsUpToLastWeights(mlir::func::FuncOp forward,
 std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope, Operation* reduction,
                                                  int factor, int64_t ranks, std::string& why) {
   return BlockFinder(scope).find(reduction, factor, ranks, why);
+}
+
+std::optional<BlockCandidate> findLayerCandidate(const BlockScope& scope, Operation* layer,
+                                                 int factor, int64_t ranks) {
+  return BlockFinder(scope).findLayer(layer, factor, ranks);
 }
 
 bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks) {

@@ -75,6 +75,11 @@ std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope,
                                                  mlir::Operation* reduction, int factor,
                                                  int64_t ranks, std::string& why);
 
+// A layer by itself, whose input each rank has and takes its piece of: where its weights are much
+// larger than what it takes and makes, as for one vector of each sample. None elsewhere.
+std::optional<BlockCandidate> findLayerCandidate(const BlockScope& scope, mlir::Operation* layer,
+                                                 int factor, int64_t ranks);
+
 // Whether pieces of a dimension of the value, on so many ranks, are made of parameters' pieces.
 bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks);
 

@@ -75,8 +75,10 @@ class BlockChoice {
     std::vector<BlockCandidate> candidates;
   };
 
-  BlockChoice(const SegmentValues& values, std::vector<Alternatives> all)
-      : values_(values), all_(std::move(all)) {
+  // `layers`: by themselves.
+  BlockChoice(const SegmentValues& values, std::vector<Alternatives> all,
+              std::vector<BlockCandidate> layers)
+      : values_(values), all_(std::move(all)), layers_(std::move(layers)) {
     for (const Alternatives& alternatives : all_) {
       for (const BlockCandidate& candidate : alternatives.candidates) every_.push_back(&candidate);
     }
@@ -93,6 +95,12 @@ class BlockChoice {
     state_ = before;
     choose(/*yields=*/true);
     if (elementsCutBy(state_.chosen) <= elementsCutBy(own.chosen)) state_ = std::move(own);
+    for (const BlockCandidate& layer : layers_) {
+      const bool isCut = llvm::any_of(layer.block.cuts, [&](const TensorBlock::Cut& cut) {
+        return state_.cuts.have(cut.parameter);
+      });
+      if (!isCut && !state_.cuts.conflict(layer)) add(layer);
+    }
     noteConflicts();
   }
 
@@ -216,11 +224,15 @@ class BlockChoice {
     for (const Alternatives* alternatives : order) {
       for (const BlockCandidate& candidate : alternatives->candidates) {
         if (isDropped(candidate) || state_.cuts.conflict(candidate)) continue;
-        state_.cuts.add(candidate);
-        state_.chosen.push_back(&candidate);
+        add(candidate);
         break;
       }
     }
+  }
+
+  void add(const BlockCandidate& candidate) {
+    state_.cuts.add(candidate);
+    state_.chosen.push_back(&candidate);
   }
 
   // Of what is left, layers with others that read pieces of theirs as a whole, as keys and values
@@ -244,8 +256,7 @@ class BlockChoice {
     });
     for (const BlockCandidate* candidate : left) {
       if (state_.cuts.conflict(*candidate) || !isWorthGathers(*candidate)) continue;
-      state_.cuts.add(*candidate);
-      state_.chosen.push_back(candidate);
+      add(*candidate);
     }
   }
 
@@ -316,6 +327,7 @@ class BlockChoice {
 
   const SegmentValues& values_;
   const std::vector<Alternatives> all_;
+  const std::vector<BlockCandidate> layers_;
   std::vector<const BlockCandidate*> every_;
   State state_;
 };
@@ -347,6 +359,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
   SegmentValues values = readValues(forward);
   const std::set<int64_t> counts = rankCounts(values, options);
   std::vector<BlockChoice::Alternatives> all;
+  std::vector<BlockCandidate> layers;
   std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
   RuleCache rules;
   const llvm::DenseSet<Operation*> upToLastWeights = opsUpToLastWeights(forward, values);
@@ -365,11 +378,14 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
         } else if (!why.empty()) {
           unsplit.emplace_back(&op, "over " + std::to_string(ranks) + " ranks: " + why);
         }
+        if (auto layer = findLayerCandidate(scope, &op, factor, ranks)) {
+          layers.push_back(*std::move(layer));
+        }
       }
       if (!alternatives.candidates.empty()) all.push_back(std::move(alternatives));
     }
   }
-  BlockChoice choice(values, std::move(all));
+  BlockChoice choice(values, std::move(all), std::move(layers));
   choice.run();
   std::vector<TensorBlock> blocks;
   for (const BlockCandidate* candidate : choice.chosen()) blocks.push_back(candidate->block);
