@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "driver/plan_text.h"
 #include "driver/simulation_text.h"
 #include "nlohmann/json.hpp"
 
@@ -121,10 +122,17 @@ std::string noFitText(const Evaluation& evaluation, const Cluster& cluster) {
     if (program.peakBytes() > most->peakBytes()) most = &program;
   }
   const size_t use = std::max_element(most->bytes.begin(), most->bytes.end()) - most->bytes.begin();
+  const std::string what = absl::StrReplaceAll(memoryUseKey(use), {{"_", " "}});
+  if (cluster.device.memory < static_cast<int64_t>(kGiB)) {
+    return absl::StrFormat("does not fit: %s of %s, %s of them %s",
+                           bytesText(static_cast<int64_t>(most->peakBytes())),
+                           bytesText(cluster.device.memory),
+                           bytesText(static_cast<int64_t>(most->bytes[use])), what);
+  }
   return absl::StrFormat("does not fit: %.1f GiB of %.1f, %.1f of them %s",
                          most->peakBytes() / kGiB,
                          static_cast<double>(cluster.device.memory) / kGiB, most->bytes[use] / kGiB,
-                         absl::StrReplaceAll(memoryUseKey(use), {{"_", " "}}));
+                         what);
 }
 
 Json programsJson(const Evaluation& evaluation) {
@@ -236,8 +244,11 @@ std::string searchText(const FoundStrategies& found, int64_t rows) {
     }
     absl::StrAppend(&text, row.back(), "\n");
   }
-  absl::StrAppendFormat(&text, "of %.4g GiB per device. %s.%s\n",
-                        static_cast<double>(found.problem.cluster.device.memory) / kGiB,
+  const int64_t memory = found.problem.cluster.device.memory;
+  absl::StrAppendFormat(&text, "of %s per device. %s.%s\n",
+                        memory < static_cast<int64_t>(kGiB)
+                            ? bytesText(memory)
+                            : absl::StrFormat("%.4g GiB", static_cast<double>(memory) / kGiB),
                         choiceText(found), simplerText(result));
   if (!result.neighbours.empty()) absl::StrAppend(&text, "beside the first:\n");
   for (const TriedStrategy& other : result.neighbours) {

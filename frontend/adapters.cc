@@ -165,7 +165,7 @@ llvm::Error Adapting::addPair(Pair& pair, int32_t dataType) {
 std::string Adapting::scale() {
   std::string& name = made_["lora_scale"];
   if (!name.empty()) return name;
-  name = unique("lora_scale");
+  name = unique("adapters/lora_scale");  // no name of a PyTorch module's
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::FLOAT);

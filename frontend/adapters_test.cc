@@ -202,15 +202,17 @@ TEST(Adapters, ProductsAreAddedBehindALayer) {
   EXPECT_THAT(decodeFloats(*b), ElementsAre(0, 0));
   EXPECT_EQ(model.role("up.lora_A.weight"), InitializerRole::kParameter);
   EXPECT_EQ(model.role("down.lora_B.weight"), InitializerRole::kParameter);
-  EXPECT_EQ(model.role("lora_scale"), InitializerRole::kConstant);
+  EXPECT_EQ(model.role("adapters/lora_scale"), InitializerRole::kConstant);
 }
 
 TEST(Adapters, AValueOfTheModelIsNotTakenForTheScale) {
-  const ModelFile model =
-      adapted(openText("g (float[2, 2] x) => (float[2, 2] y) "
-                       "<float[2, 2] w = {1, 2, 3, 4}, float[2] lora_scale = {5, 6}> "
-                       "{ h = MatMul(x, w) y = Mul(h, lora_scale) }"));
-  auto scale = model.initializer("lora_scale/2");
+  auto proto = parseDotted(
+      "g (float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[2] own = {5, 6}> "
+      "{ h = MatMul(x, w) y = Mul(h, own) }");
+  proto->mutable_graph()->mutable_initializer(1)->set_name("adapters/lora_scale");
+  proto->mutable_graph()->mutable_node(1)->set_input(1, "adapters/lora_scale");
+  const ModelFile model = adapted(open(std::move(proto)));
+  auto scale = model.initializer("adapters/lora_scale/2");
   ASSERT_TRUE(static_cast<bool>(scale));
   EXPECT_THAT(decodeFloats(*scale), ElementsAre(2));
 }
@@ -219,7 +221,7 @@ TEST(Adapters, NoScaleWhereAlphaIsTheRank) {
   AdapterOptions options = rankOne();
   options.alpha = 1;
   const ModelFile model = adapted(openText(kMlp), options);
-  EXPECT_FALSE(model.hasInitializer("lora_scale"));
+  EXPECT_FALSE(model.hasInitializer("adapters/lora_scale"));
 }
 
 // As a converted weight is used, not as it is stored.

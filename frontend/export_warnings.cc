@@ -215,6 +215,15 @@ class ExportWarnings {
     return isThere && findCopy(*copy, *original) == WeightCopy::kTransposed;
   }
 
+  // Whether a function takes the number, as gates go through a tanh: that of a constant would have
+  // been folded, with slices and reshapes of parameters.
+  bool isOfFunction(StringRef number) const {
+    static const llvm::StringSet<> kFunctions = {"Exp", "Sigmoid", "Softplus", "Tanh"};
+    return llvm::any_of(nodes_, [&](const onnx::NodeProto* node) {
+      return kFunctions.contains(node->op_type()) && Graph::operand(*node, 0) == number;
+    });
+  }
+
   // An export without PyTorch's metadata does not tell a parameter of one element, such as a gate,
   // from a constant. Constants of exporters have no name of a module; those of PyTorch's have names
   // of their own.
@@ -223,10 +232,12 @@ class ExportWarnings {
     std::vector<std::string> numbers;
     for (const std::string& name : model_.initializerNames()) {
       const llvm::StringRef word = model_.nameInPart(name);
-      if (model_.describesPartOf(name)) continue;
-      if (!(word.contains('.') || isOfPyTorch) || word.starts_with("onnx::") || word.contains('/'))
-        continue;
-      if (model_.isNumber(name) && !isSetting_(name)) numbers.push_back(name);
+      if (model_.describesPartOf(name) || !model_.isNumber(name) || isSetting_(name)) continue;
+      if (word.starts_with("onnx::")) {
+        if (isOfFunction(name)) numbers.push_back(name);
+      } else if ((word.contains('.') || isOfPyTorch) && !word.contains('/')) {
+        numbers.push_back(name);
+      }
     }
     if (numbers.empty()) return;
     auto diagnostic = mlir::emitWarning(location_);

@@ -33,13 +33,14 @@ TEST(ExportWarnings, OptimizedWeights) {
 // A gate, which a constant of the exporter or of a hand-written model does not look like.
 TEST(ExportWarnings, NumbersWithAModulesName) {
   const auto warnings = [](const std::string& name, const std::string& kind,
-                           const std::string& producer = "") {
+                           const std::string& producer = "", const std::string& op = "Identity") {
     auto model =
         parseModel(modelText("g (float[2] x) => (float[2] y) <float[1] number = {1}> "
-                             "{ y = Mul(x, number) }"));
+                             "{ gate = " +
+                             op + "(number) y = Mul(x, gate) }"));
     model->set_producer_name(producer);
     model->mutable_graph()->mutable_initializer(0)->set_name(name);
-    model->mutable_graph()->mutable_node(0)->set_input(1, name);
+    model->mutable_graph()->mutable_node(0)->set_input(0, name);
     if (!kind.empty()) {
       auto* info = model->mutable_graph()->add_value_info();
       info->set_name(name);
@@ -57,6 +58,8 @@ TEST(ExportWarnings, NumbersWithAModulesName) {
   EXPECT_THAT(warnings("logit_scale", "", "pytorch"), HasSubstr("\"logit_scale\" is a single"));
   EXPECT_EQ(warnings("onnx::Mul_1", "", "pytorch"), "");
   EXPECT_EQ(warnings("onnx::Mul_1.0", ""), "");
+  // Folded from a piece of a parameter: the function of a constant would have been, too.
+  EXPECT_THAT(warnings("onnx::Tanh_1", "", "pytorch", "Tanh"), HasSubstr("\"onnx::Tanh_1\""));
 }
 
 TEST(ExportWarnings, MergedParameters) {

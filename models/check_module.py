@@ -20,6 +20,7 @@ import copy
 import importlib.util
 import inspect
 import pathlib
+import pickle
 import sys
 
 import torch
@@ -179,7 +180,8 @@ def wide_gradients(model, inputs, labels):
     torch.set_default_dtype(torch.float64)
     try:
         return gradients(copy.deepcopy(model).double(), as_f64(inputs), labels)
-    except (RuntimeError, TypeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError,
+            pickle.PickleError) as error:  # a scripted function's
         reason = str(error).partition("\n")[0]
         print("note: the module does not run in f64, so rounding is not "
               f"known: {reason}", file=sys.stderr)

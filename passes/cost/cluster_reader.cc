@@ -47,9 +47,10 @@ class ClusterReader {
     for (const char* key : {"memory", "memory_bandwidth", "flops"}) map.require(key);
     ClusterDevice& device = cluster_.device;
     device.name = map.readString("name", "");
-    const int64_t all = readBytes(map, "memory", "must be the bytes of a device, e.g. `80 GiB`");
+    const int64_t all = readBytes(map, "memory", "must be the bytes of a device, e.g. `80 GiB`",
+                                  /*least=*/1);
     if (map.has("reserved")) {
-      device.reserved = readBytes(map, "reserved", "must be bytes, e.g. `2 GiB`");
+      device.reserved = readBytes(map, "reserved", "must be bytes, e.g. `2 GiB`", /*least=*/0);
     }
     if (all > 0 && device.reserved >= all) {
       map.fail("reserved", "'device.reserved' leaves nothing of 'device.memory'");
@@ -68,13 +69,15 @@ class ClusterReader {
   }
 
   // 0 where that is said to be wrong.
-  int64_t readBytes(YamlMap& map, const std::string& key, const std::string& expected) {
+  int64_t readBytes(YamlMap& map, const std::string& key, const std::string& expected,
+                    int64_t least) {
     const bool isScalar = map.has(key) && map.node(key).IsScalar();
-    const int64_t bytes = isScalar ? bytesIn(map.node(key).Scalar()).value_or(0) : 0;
-    if (map.has(key) && bytes == 0) {
+    const int64_t bytes = isScalar ? bytesIn(map.node(key).Scalar()).value_or(-1) : -1;
+    if (bytes >= least) return bytes;
+    if (map.has(key)) {
       map.fail(key, absl::StrCat("'device.", key, "' ", expected, "; ", kByteUnits));
     }
-    return bytes;
+    return 0;
   }
 
   // A name, a file, or what would stand in one.
@@ -138,6 +141,13 @@ class ClusterReader {
         map.fail("devices",
                  absl::StrCat("'", map.pathOf("devices"), "' must be a multiple of the ", inner,
                               " devices that the level below joins, not ", level.devices));
+      }
+      const int64_t ofNode = cluster_.devicesPerNode;
+      if (!isLast && level.devices > 0 && level.devices % ofNode != 0 &&
+          ofNode % level.devices != 0) {
+        map.fail("devices",
+                 absl::StrCat("'", map.pathOf("devices"), "' must divide the ", ofNode,
+                              " devices of a node, or be a multiple of them, not ", level.devices));
       }
       if (isLast && level.devices < cluster_.devices()) {
         map.fail("devices",

@@ -34,6 +34,14 @@ TEST(ClusterReaderTest, ReadsUnits) {
   EXPECT_DOUBLE_EQ(cluster->links[1].latency, 1e-5);
 }
 
+TEST(ClusterReaderTest, NothingIsReserved) {
+  std::string text = kText;
+  text.insert(text.find(", memory_bandwidth"), ", reserved: 0 GiB");
+  const absl::StatusOr<Cluster> cluster = readClusterText(text, "c.yaml");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(cluster->device.reserved, 0);
+}
+
 TEST(ClusterReaderTest, ReservedMemoryIsNobodys) {
   std::string text = kText;
   text.insert(text.find(", memory_bandwidth"), ", reserved: 2 GiB");
@@ -63,6 +71,7 @@ TEST(ClusterReaderTest, SaysWhatIsWrongAndWhere) {
       {"oversubscription: 2", "pair: 500 Gb/s",
        "'links[1].pair' must be at most the level's bandwidth"},
       {"{bandwidth: 400", "{devices: 12, bandwidth: 400", "must be a multiple of the 8 devices"},
+      {", devices: 8", ", devices: 3", "'links[0].devices' must divide the 8 devices of a node"},
       {"{bandwidth: 400", "{devices: 16, bandwidth: 400",
        "the last level joins 16 devices, but there are 32"},
       {"devices_per_node: 8\n", "", "devices_per_node"},
