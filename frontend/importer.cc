@@ -241,7 +241,12 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
     if (!nearest.empty() && nearest != op) {
       note << "; the nearest by name is " << nearest;
     }
-    if (first.domain() == "com.microsoft") {
+    const bool isOfIntegers = op.contains("Quantize") || op.starts_with("QLinear") ||
+                              op.ends_with("Integer") || op.ends_with("NBits");
+    if (isOfIntegers) {
+      note << "; the file is quantized for inference: train the one from before, and quantize what "
+              "`oriel export` writes";
+    } else if (llvm::StringRef(first.domain()).starts_with("com.microsoft")) {
       note << "; ONNX Runtime's optimizer, and others, write such ops: import the file from before";
     }
     if (!first.domain().empty()) {

@@ -401,6 +401,12 @@ TEST(Importer, OpsThatOnnxDoesNotDefine) {
             "rms_norm");
 }
 
+TEST(Importer, QuantizedModelsHaveARemedy) {
+  EXPECT_THAT(errorsOf("g (float[2] x, float s) => (int8[2] y) "
+                       "<int8 z = {0}> { y = QuantizeLinear(x, s, z) }"),
+              HasSubstr("quantized for inference: train the one from before"));
+}
+
 TEST(MaskedScatter, NamesDoNotMatterButStructureDoes) {
   std::string text = kMaskedScatter;
   // The slice ends at the count of another mask.

@@ -1,0 +1,329 @@
+#include "passes/strategize/block_choice.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "ir/interfaces/tensor_type.h"
+#include "ir/oriel/location.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "passes/strategize/block_groups.h"
+#include "passes/strategize/parameter_part.h"
+
+namespace oriel {
+
+namespace {
+
+using mlir::Operation;
+using mlir::Value;
+
+// How parameters and ops are cut by some candidates.
+class Cuts {
+ public:
+  // One of the candidate's that this cuts otherwise; null if there is none.
+  Operation* conflict(const BlockCandidate& candidate) const {
+    for (const TensorBlock::Cut& cut : candidate.block.cuts) {
+      auto known = ofParameter_.find(nameOf(cut.parameter));
+      if (known == ofParameter_.end()) continue;
+      if (known->second != std::pair(cut.dim, cut.range)) return cut.parameter;
+    }
+    for (const auto& [op, cuts] : candidate.ops) {
+      auto known = ofOp_.find(op);
+      if (known != ofOp_.end() && known->second != cuts) return op;
+    }
+    return nullptr;
+  }
+
+  void add(const BlockCandidate& candidate) {
+    for (const auto& [op, cuts] : candidate.ops) ofOp_[op] = cuts;
+    for (const TensorBlock::Cut& cut : candidate.block.cuts) {
+      ofParameter_.try_emplace(nameOf(cut.parameter), std::pair(cut.dim, cut.range));
+    }
+  }
+
+  bool have(ir::ParameterOp parameter) const { return ofParameter_.count(nameOf(parameter)) > 0; }
+
+ private:
+  static std::string nameOf(ir::ParameterOp parameter) { return parameter.getSymName().str(); }
+
+  llvm::DenseMap<Operation*, std::map<int, RankRange>> ofOp_;
+  std::map<std::string, std::pair<int64_t, RankRange>> ofParameter_;
+};
+
+class BlockChoice {
+ public:
+  BlockChoice(const SegmentValues& values, const std::vector<BlockAlternatives>& all,
+              const std::vector<BlockCandidate>& layers)
+      : values_(values), all_(all), layers_(layers) {
+    for (const BlockAlternatives& alternatives : all_) {
+      for (const BlockCandidate& candidate : alternatives.candidates) every_.push_back(&candidate);
+    }
+    // First those with a reader that is in no block: they would be in the way of others.
+    dropAllLonely();
+  }
+
+  // What splits by itself comes before what splits together with others, unless the other way round
+  // splits more.
+  ChosenBlocks run() {
+    const State before = state_;
+    choose(/*yields=*/false);
+    State own = std::move(state_);
+    state_ = before;
+    choose(/*yields=*/true);
+    if (elementsCutBy(state_.chosen) <= elementsCutBy(own.chosen)) state_ = std::move(own);
+    for (const BlockCandidate& layer : layers_) {
+      const bool isCut = llvm::any_of(layer.block.cuts, [&](const TensorBlock::Cut& cut) {
+        return state_.cuts.have(cut.parameter);
+      });
+      if (!isCut && !state_.cuts.conflict(layer)) add(layer);
+    }
+    noteConflicts();
+    ChosenBlocks chosen{{}, std::move(state_.notes)};
+    for (const BlockCandidate* candidate : state_.chosen) chosen.blocks.push_back(candidate->block);
+    llvm::sort(chosen.blocks, [](const TensorBlock& a, const TensorBlock& b) {
+      return a.reduction->isBeforeInBlock(b.reduction);
+    });
+    return chosen;
+  }
+
+ private:
+  using Order = std::vector<const BlockAlternatives*>;
+
+  struct State {
+    std::set<const BlockCandidate*> dropped;
+    std::vector<const BlockCandidate*> chosen;
+    Cuts cuts;  // of those that are chosen
+    std::vector<std::pair<Operation*, std::string>> notes;
+  };
+
+  bool isDropped(const BlockCandidate& candidate) const {
+    return state_.dropped.count(&candidate) > 0;
+  }
+
+  // `yields`: what splits by itself gives way to groups that split more.
+  void choose(bool yields) {
+    const Order order = orderOf(yields);
+    do {
+      dropAllLonely();
+      chooseInOrder(order);
+    } while (dropLonely(state_.chosen, /*most=*/1));
+    chooseWithGathers();
+  }
+
+  // By preference: what splits by itself, together with others, in steps.
+  Order orderOf(bool yields) const {
+    const BlockGroups groups(live(every_));
+    Order plain, together, bySteps, small, all;
+    for (const BlockAlternatives& alternatives : all_) {
+      auto first = llvm::find_if(alternatives.candidates, [&](const BlockCandidate& candidate) {
+        return !isDropped(candidate);
+      });
+      if (first == alternatives.candidates.end()) continue;
+      (first->isPlain() ? plain : first->takesSteps ? bySteps : together).push_back(&alternatives);
+    }
+    for (Order* own : {&plain, &together, &bySteps}) sortBySize(*own);
+    if (yields) yieldToLarger(groups, plain, together, /*times=*/1, small);
+    // Steps are further reductions, of small rows: a block by them has to split clearly more. So do
+    // the heads of a state space (Dao & Gu 2024, section 8.1) beside keys and queries that they
+    // share.
+    constexpr int64_t kClearlyMore = 4;
+    yieldToLarger(groups, plain, bySteps, kClearlyMore, small);
+    yieldToLarger(groups, together, bySteps, kClearlyMore, small);
+    for (const Order& own : {plain, together, bySteps, small}) llvm::append_range(all, own);
+    return all;
+  }
+
+  // Of what is in each other's way the largest comes first: two small products beside a large one
+  // (Hu et al. 2021, section 4.1) would else be a block of the few columns between them, and the
+  // large one whole.
+  void sortBySize(Order& order) const {
+    llvm::stable_sort(order, [&](const BlockAlternatives* a, const BlockAlternatives* b) {
+      return elementsOf(*a) > elementsOf(*b);
+    });
+  }
+
+  int64_t elementsOf(const BlockAlternatives& alternatives) const {
+    int64_t most = 0;
+    for (const BlockCandidate& candidate : alternatives.candidates) {
+      if (!isDropped(candidate)) most = std::max(most, candidate.elements());
+    }
+    return most;
+  }
+
+  std::set<int> groupsOf(const BlockGroups& groups, const BlockAlternatives& alternatives) const {
+    std::set<int> found;
+    for (const BlockCandidate& candidate : alternatives.candidates) {
+      if (!isDropped(candidate)) found.insert(groups.of(candidate));
+    }
+    return found;
+  }
+
+  // Moves those of `order` to `later` that are in the way of a group in `larger` that is so many
+  // times as large as all that are.
+  void yieldToLarger(const BlockGroups& groups, Order& order, const Order& larger, int64_t times,
+                     Order& later) const {
+    std::set<int> candidates, yielding;
+    for (const BlockAlternatives* alternatives : order) {
+      candidates.merge(groupsOf(groups, *alternatives));
+    }
+    std::set<int> others;
+    for (const BlockAlternatives* alternatives : larger)
+      others.merge(groupsOf(groups, *alternatives));
+    for (int other : others) {
+      std::vector<Cuts> cuts;
+      for (const BlockCandidate* member : groups.members(other)) cuts.emplace_back().add(*member);
+      const auto isInConflict = [&](const BlockCandidate* own) {
+        return llvm::any_of(cuts, [&](const Cuts& taken) { return taken.conflict(*own); });
+      };
+      std::set<int> inTheWay;
+      for (int group : candidates) {
+        if (group == other || !llvm::any_of(groups.members(group), isInConflict)) continue;
+        inTheWay.insert(group);
+      }
+      if (groups.elements(other) > times * groups.elements(inTheWay)) yielding.merge(inTheWay);
+    }
+    Order first;
+    for (const BlockAlternatives* alternatives : order) {
+      const bool yields = llvm::any_of(groupsOf(groups, *alternatives),
+                                       [&](int group) { return yielding.count(group) > 0; });
+      (yields ? later : first).push_back(alternatives);
+    }
+    order = std::move(first);
+  }
+
+  void dropAllLonely() {
+    while (dropLonely(every_, /*most=*/every_.size())) {
+    }
+  }
+
+  void chooseInOrder(const Order& order) {
+    state_.chosen.clear();
+    state_.cuts = Cuts();
+    for (const BlockAlternatives* alternatives : order) {
+      for (const BlockCandidate& candidate : alternatives->candidates) {
+        if (isDropped(candidate) || state_.cuts.conflict(candidate)) continue;
+        add(candidate);
+        break;
+      }
+    }
+  }
+
+  void add(const BlockCandidate& candidate) {
+    state_.cuts.add(candidate);
+    state_.chosen.push_back(&candidate);
+  }
+
+  // Of what is left, layers with others that read pieces of theirs as a whole, as keys and values
+  // that another tower takes columns of: where gathering these sends no more than the reduction.
+  void chooseWithGathers() {
+    const auto isChosen = [&](const BlockCandidate& candidate) {
+      return llvm::is_contained(state_.chosen, &candidate);
+    };
+    std::vector<const BlockCandidate*> left;
+    for (const BlockAlternatives& alternatives : all_) {
+      const bool isLayer = llvm::any_of(alternatives.reduction->getOperands(), [&](Value operand) {
+        return values_.parameters.contains(operand);
+      });
+      if (!isLayer || llvm::any_of(alternatives.candidates, isChosen)) continue;
+      for (const BlockCandidate& candidate : alternatives.candidates) {
+        if (!candidate.takesSteps) left.push_back(&candidate);
+      }
+    }
+    llvm::stable_sort(left, [](const BlockCandidate* a, const BlockCandidate* b) {
+      return a->elements() > b->elements();
+    });
+    for (const BlockCandidate* candidate : left) {
+      if (state_.cuts.conflict(*candidate) || !isWorthGathers(*candidate)) continue;
+      add(*candidate);
+    }
+  }
+
+  bool isWorthGathers(const BlockCandidate& candidate) const {
+    const auto elementsOfResults = [](Operation* op) {
+      int64_t elements = 0;
+      for (Value result : op->getResults()) elements += ir::tensorType(result).getNumElements();
+      return elements;
+    };
+    const BlockReaders readers(state_.chosen);
+    llvm::SmallPtrSet<Operation*, 4> gathered;
+    int64_t elements = 0;
+    for (const BlockCandidate::OutsideUse& use : candidate.outside) {
+      if (!readers.of(candidate, use).empty() || !gathered.insert(use.producer).second) continue;
+      elements += elementsOfResults(use.producer);
+    }
+    // A gather sends half of what a reduction to all ranks does.
+    return elements <= 2 * elementsOfResults(candidate.block.reduction);
+  }
+
+  void noteConflicts() {
+    for (const BlockAlternatives& alternatives : all_) {
+      for (const BlockCandidate& candidate : alternatives.candidates) {
+        Operation* op = isDropped(candidate) ? nullptr : state_.cuts.conflict(candidate);
+        if (!op) continue;
+        auto parameter = llvm::dyn_cast<ir::ParameterOp>(op);
+        const std::string name = parameter ? '"' + uniqueName(parameter) + '"' : ir::opText(op);
+        note(candidate, name + " is cut otherwise");
+      }
+    }
+  }
+
+  void note(const BlockCandidate& candidate, const std::string& why) {
+    state_.notes.emplace_back(candidate.block.reduction,
+                              "over " + std::to_string(candidate.ranks) + " ranks: " + why);
+  }
+
+  // Those of `candidates` that are not dropped.
+  std::vector<const BlockCandidate*> live(llvm::ArrayRef<const BlockCandidate*> candidates) const {
+    std::vector<const BlockCandidate*> found;
+    llvm::copy_if(candidates, std::back_inserter(found),
+                  [&](const BlockCandidate* candidate) { return !isDropped(*candidate); });
+    return found;
+  }
+
+  // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether
+  // there were any.
+  bool dropLonely(llvm::ArrayRef<const BlockCandidate*> candidates, size_t most) {
+    const std::vector<const BlockCandidate*> known = live(candidates);
+    const BlockReaders readers(known);
+    size_t count = 0;
+    for (const BlockCandidate* candidate : known) {
+      if (count == most) break;
+      auto lonely = llvm::find_if(candidate->outside, [&](const BlockCandidate::OutsideUse& use) {
+        return readers.of(*candidate, use).empty();
+      });
+      if (lonely == candidate->outside.end()) continue;
+      drop(candidate, *lonely);
+      ++count;
+    }
+    return count > 0;
+  }
+
+  void drop(const BlockCandidate* candidate, const BlockCandidate::OutsideUse& use) {
+    state_.dropped.insert(candidate);
+    note(*candidate, use.whyNot());
+  }
+
+  const SegmentValues& values_;
+  const std::vector<BlockAlternatives>& all_;
+  const std::vector<BlockCandidate>& layers_;
+  std::vector<const BlockCandidate*> every_;
+  State state_;
+};
+
+}  // namespace
+
+bool ChosenBlocks::isCut(ir::ParameterOp parameter) const {
+  return llvm::any_of(blocks, [&](const TensorBlock& block) {
+    return llvm::any_of(block.cuts,
+                        [&](const TensorBlock::Cut& cut) { return cut.parameter == parameter; });
+  });
+}
+
+ChosenBlocks chooseBlocks(const SegmentValues& values, const std::vector<BlockAlternatives>& all,
+                          const std::vector<BlockCandidate>& layers) {
+  return BlockChoice(values, all, layers).run();
+}
+
+}  // namespace oriel
