@@ -67,9 +67,9 @@ TEST(Indexing, WholeRows) {
     EXPECT_EQ(opsOfBody(inputs + ", float[2, 4, 3] u",
                         rows + "y = ScatterElements<axis = 1, reduction = \"add\">(x, e, u)"),
               "reshape scatter_add add");
-    EXPECT_EQ(opsOfBody(inputs + ", float[2, 4, 3] u",
-                        rows + "y = ScatterElements<axis = 1>(x, e, u)"),
-              "reshape scatter_add cast greater reshape sub max gather select");
+    EXPECT_EQ(
+        opsOfBody(inputs + ", float[2, 4, 3] u", rows + "y = ScatterElements<axis = 1>(x, e, u)"),
+        "reshape scatter_add cast greater reshape sub max gather select");
   }
   // Of some columns; and of others in each.
   EXPECT_EQ(opsOfBody(inputs, "y = GatherElements<axis = 1>(x, at)"), "reshape slice gather");
