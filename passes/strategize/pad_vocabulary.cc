@@ -55,10 +55,13 @@ class VocabularyPadder {
     int64_t padded;  // over the ranks
   };
 
-  // A linear layer whose columns are classes, and what is behind it and keeps them apart, in order.
+  // Ops behind a layer that keep its classes apart, in order.
+  using Behind = llvm::SmallVector<Operation*>;
+
+  // A linear layer whose columns are classes, and what is between it and each loss.
   struct OutputLayer {
     ir::LinearOp linear;
-    llvm::SmallVector<Operation*> behind;
+    std::vector<Behind> behind;
   };
 
   mlir::Block& block() { return main_.getBody().front(); }
@@ -133,7 +136,7 @@ class VocabularyPadder {
   // The logits are a linear layer's but for ops that keep the classes apart: reshapes, slices of
   // positions, a scale, soft caps.
   void findLayer(Value value) {
-    llvm::SmallVector<Operation*> behind;
+    Behind behind;
     for (Operation* op = value.getDefiningOp(); op && !llvm::isa<ir::LinearOp>(op);
          op = value.getDefiningOp()) {
       OpOperand* operand = classesOf(op);
@@ -142,7 +145,13 @@ class VocabularyPadder {
       value = operand->get();
     }
     auto linear = value.getDefiningOp<ir::LinearOp>();
-    if (!linear || isLayer(linear)) return;
+    if (!linear) return;
+    auto known =
+        llvm::find_if(layers_, [&](const OutputLayer& layer) { return layer.linear == linear; });
+    if (known != layers_.end()) {
+      if (!llvm::is_contained(known->behind, behind)) known->behind.push_back(std::move(behind));
+      return;
+    }
     std::optional<Padding> weight =
         paddingOf(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1);
     if (!weight) return;
@@ -152,7 +161,7 @@ class VocabularyPadder {
       padded_.insert({bias, *padding});
     }
     padded_.insert({linear.getWeight(), *weight});
-    layers_.push_back({linear, std::move(behind)});
+    layers_.push_back({linear, {std::move(behind)}});
   }
 
   bool isLayer(Operation* op) const {
@@ -241,24 +250,32 @@ class VocabularyPadder {
     Padding padding = padded_.find(linear.getWeight())->second;
     mlir::OpBuilder builder(linear);
     // A bias costs nothing; what else stands between might make something else of -inf.
-    const bool areReshapes =
-        llvm::all_of(layer.behind, [](Operation* op) { return llvm::isa<ir::ReshapeOp>(op); });
+    const bool areReshapes = llvm::all_of(layer.behind, [](const Behind& behind) {
+      return llvm::all_of(behind, llvm::IsaPred<ir::ReshapeOp>);
+    });
     Value bias = areReshapes ? wideBias(builder, linear, padding) : linear.getBias();
     Value wide = ir::LinearOp::create(builder, linear.getLoc(), linear.getInput(),
                                       linear.getWeight(), bias, linear.getTransposeWeight());
-    llvm::SmallVector<std::pair<Operation*, Value>> wides = {{linear, wide}};
-    for (Operation* op : layer.behind) {
-      builder.setInsertionPoint(op);
-      wides.emplace_back(op, widened(builder, op, wides.back().second));
-    }
-    if (!areReshapes) {
-      auto& [op, value] = wides.back();
-      value = cutOff(builder, op->getLoc(), value, padding.size);
+    llvm::MapVector<Operation*, Value> wides;
+    wides.insert({linear, wide});
+    llvm::SmallPtrSet<Operation*, 4> ends;  // that a loss reads
+    for (const Behind& behind : layer.behind) {
+      Operation* last = linear;
+      for (Operation* op : behind) {
+        Value& own = wides[op];
+        builder.setInsertionPoint(op);
+        if (!own) own = widened(builder, op, wides.lookup(last));
+        last = op;
+      }
+      ends.insert(last);
     }
     // The old results are slices of the wide ones.
     for (auto [old, value] : llvm::reverse(wides)) {
       builder.setInsertionPointAfter(old);
       if (!old->use_empty()) {
+        if (!areReshapes && ends.contains(old)) {
+          value = cutOff(builder, old->getLoc(), value, padding.size);
+        }
         const int64_t last = ir::rankOf(value) - 1;
         old->getResult(0).replaceAllUsesWith(
             ir::sliceDim(builder, old->getLoc(), value, last, /*start=*/0, padding.size));

@@ -131,3 +131,35 @@ func.func @main(
   %3 = oriel.tanh %2 : (tensor<2x4x130xf32>) -> tensor<2x4x130xf32>
   return %3 : tensor<2x4x130xf32>
 }
+
+// -----
+
+// Two losses of one layer's logits, of which each takes some samples: a preferred answer and a
+// rejected one.
+
+// CHECK: oriel.parameter @p0 {onnx_name = "head.weight", oriel.unpadded = array<i64: 8, 130>, type = tensor<8x132xf32>}
+// CHECK: %[[WIDE:.*]] = oriel.linear %{{.*}} -> tensor<4x132xf32>
+// CHECK: oriel.slice %[[WIDE]] {limits = array<i64: 2, 132>, starts = array<i64: 0, 0>
+// CHECK: %[[FIRST:.*]] = oriel.select {{.*}} -> tensor<2x132xf32>
+// CHECK: %[[TRUE_FIRST:.*]] = oriel.slice %[[FIRST]] {limits = array<i64: 2, 130>
+// CHECK: oriel.slice %[[WIDE]] {limits = array<i64: 4, 132>, starts = array<i64: 2, 0>
+// CHECK: %[[SECOND:.*]] = oriel.select {{.*}} -> tensor<2x132xf32>
+// CHECK: %[[TRUE_SECOND:.*]] = oriel.slice %[[SECOND]] {limits = array<i64: 2, 130>
+// CHECK: oriel.token_losses %[[TRUE_FIRST]],
+// CHECK: oriel.token_losses %[[TRUE_SECOND]],
+
+// expected-warning@+1 {{the vocabulary of 130 of "head.weight" is padded to 132}}
+oriel.parameter @p0 {onnx_name = "head.weight", type = tensor<8x130xf32>}
+func.func @main(
+    %x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %labels: tensor<2xi64> {oriel.kind = "input", oriel.ref = "labels"},
+    %w: tensor<8x130xf32> {oriel.kind = "parameter", oriel.ref = "p0"}
+) -> (tensor<2xf32> {oriel.kind = "output", oriel.ref = "loss"}) {
+  %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x130xf32>) -> tensor<4x130xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 2, 130>, strides = array<i64: 1, 1>} : (tensor<4x130xf32>) -> tensor<2x130xf32>
+  %2 = oriel.slice %0 {starts = array<i64: 2, 0>, limits = array<i64: 4, 130>, strides = array<i64: 1, 1>} : (tensor<4x130xf32>) -> tensor<2x130xf32>
+  %3:2 = oriel.token_losses %1, %labels : (tensor<2x130xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  %4:2 = oriel.token_losses %2, %labels : (tensor<2x130xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  %5 = oriel.sub %3#0, %4#0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %5 : tensor<2xf32>
+}
