@@ -250,10 +250,10 @@ class VocabularyPadder {
     Padding padding = padded_.find(linear.getWeight())->second;
     mlir::OpBuilder builder(linear);
     // A bias costs nothing; what else stands between might make something else of -inf.
-    const bool areReshapes = llvm::all_of(layer.behind, [](const Behind& behind) {
-      return llvm::all_of(behind, llvm::IsaPred<ir::ReshapeOp>);
+    const bool onlyMove = llvm::all_of(layer.behind, [](const Behind& behind) {
+      return llvm::all_of(behind, llvm::IsaPred<ir::ReshapeOp, ir::SliceOp>);
     });
-    Value bias = areReshapes ? wideBias(builder, linear, padding) : linear.getBias();
+    Value bias = onlyMove ? wideBias(builder, linear, padding) : linear.getBias();
     Value wide = ir::LinearOp::create(builder, linear.getLoc(), linear.getInput(),
                                       linear.getWeight(), bias, linear.getTransposeWeight());
     llvm::MapVector<Operation*, Value> wides;
@@ -273,7 +273,7 @@ class VocabularyPadder {
     for (auto [old, value] : llvm::reverse(wides)) {
       builder.setInsertionPointAfter(old);
       if (!old->use_empty()) {
-        if (!areReshapes && ends.contains(old)) {
+        if (!onlyMove && ends.contains(old)) {
           value = cutOff(builder, old->getLoc(), value, padding.size);
         }
         const int64_t last = ir::rankOf(value) - 1;

@@ -44,27 +44,65 @@ Value scaleAsBy(mlir::OpBuilder& builder, Operation* op, Value value) {
   return made->getResult(0);
 }
 
+// Whether it takes rows with all their columns.
+bool isOfRows(ir::SliceOp slice) {
+  return slice.getType().getRank() > 1 &&
+         slice.getType().getShape().back() == ir::shapeOf(slice.getInput()).back();
+}
+
+// Whether all that reads the layer is slices of its rows, each for one loss, and these are no more
+// rows than there are: so the layer may be computed for each slice.
+bool isReadInSlices(ir::LinearOp linear) {
+  int64_t rows = 0;
+  for (Operation* user : linear->getUsers()) {
+    auto slice = llvm::dyn_cast<ir::SliceOp>(user);
+    if (!slice || !isOfRows(slice) || !slice->hasOneUse()) return false;
+    Operation* reader = *slice->user_begin();
+    if (!llvm::isa<ir::CrossEntropyOp, ir::TokenLossesOp, ir::ReshapeOp>(reader) &&
+        !scaledOperand(reader)) {
+      return false;
+    }
+    rows += ir::elementCount(slice.getType().getShape().drop_back());
+  }
+  return rows <= ir::elementCount(linear.getType().getShape().drop_back());
+}
+
 // What gives the logits of a loss, which nothing else reads.
 template <typename Loss>
 struct OutputLayer {
   Loss loss;
   ir::LinearOp linear;
-  llvm::SmallVector<Operation*> ops;     // both, and what is between them; users first
+  ir::SliceOp slice;                     // of its rows; null: all
+  llvm::SmallVector<Operation*> ops;     // all, and what is between them; users first
   llvm::SmallVector<Operation*> scales;  // of those between them: by one number, as a temperature
 
-  // What the layer takes, scaled as the logits are.
+  // What the layer takes for these rows, scaled as the logits are.
   Value input(mlir::OpBuilder& builder) {
     Value value = linear.getInput();
+    if (slice) {
+      auto rowsOfInput = llvm::cast<ir::SliceOp>(builder.clone(*slice));
+      const int64_t width = ir::shapeOf(value).back();
+      llvm::SmallVector<int64_t> limits(slice.getLimits()), shape(slice.getType().getShape());
+      limits.back() = shape.back() = width;
+      rowsOfInput.setLimits(limits);
+      rowsOfInput.getInputMutable().assign(value);
+      rowsOfInput.getResult().setType(ir::tensorType(value).clone(shape));
+      value = rowsOfInput.getResult();
+    }
     for (Operation* scale : llvm::reverse(scales)) value = scaleAsBy(builder, scale, value);
     return value;
   }
 
   // [n.., positions], of the labels.
   RankedTensorType rows() {
-    return ir::tensorType(loss.getLabels()).clone(ir::shapeOf(linear.getInput()).drop_back());
+    Value ofRows = slice ? slice.getResult() : linear.getResult();
+    return ir::tensorType(loss.getLabels()).clone(ir::shapeOf(ofRows).drop_back());
   }
+  // The layer may have other slices.
   void erase() {
-    for (Operation* op : ops) op->erase();
+    for (Operation* op : ops) {
+      if (op->use_empty()) op->erase();
+    }
   }
 };
 
@@ -77,7 +115,7 @@ void replaceLoss(OutputLayer<ir::CrossEntropyOp>& layer, const LossValues& made)
 template <typename Loss>
 std::optional<OutputLayer<Loss>> outputLayerOf(Loss loss) {
   if (!loss || !loss.getLogsumexp().use_empty()) return std::nullopt;
-  OutputLayer<Loss> layer{loss, {}, {loss}, {}};
+  OutputLayer<Loss> layer{loss, {}, {}, {loss}, {}};
   Value logits = loss.getLogits();
   const int64_t classes = ir::shapeOf(logits).back();
   while (Operation* op = logits.getDefiningOp()) {
@@ -90,8 +128,14 @@ std::optional<OutputLayer<Loss>> outputLayerOf(Loss loss) {
     if (scaled) layer.scales.push_back(op);
     logits = input;
   }
+  layer.slice = logits.getDefiningOp<ir::SliceOp>();
+  if (layer.slice) {
+    layer.ops.push_back(layer.slice);
+    logits = layer.slice.getInput();
+  }
   layer.linear = logits.getDefiningOp<ir::LinearOp>();
-  if (!layer.linear || !logits.hasOneUse() || ir::shapeOf(logits).size() < 2) return std::nullopt;
+  if (!layer.linear || ir::shapeOf(logits).size() < 2) return std::nullopt;
+  if (layer.slice ? !isReadInSlices(layer.linear) : !logits.hasOneUse()) return std::nullopt;
   // A bias would have to be scaled, too; and the input keeps its dimensions.
   const auto fits = [&](Operation* scale) {
     Value number = scale->getOperand(1 - *scaledOperand(scale));

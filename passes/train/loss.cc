@@ -85,8 +85,8 @@ Value findWideLogits(Value logits) {
   if (!cutsClasses) return {};
   if (isMinusInfinityFrom(wide, slice.getLimits().back())) return wide;
   Value value = wide;
-  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
-    value = reshape.getInput();
+  while (llvm::isa_and_nonnull<ir::ReshapeOp, ir::SliceOp>(value.getDefiningOp())) {
+    value = value.getDefiningOp()->getOperand(0);
     if (ir::rankOf(value) == 0 || ir::shapeOf(value).back() != shape.back()) return {};
   }
   auto linear = value.getDefiningOp<ir::LinearOp>();

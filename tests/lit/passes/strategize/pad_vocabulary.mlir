@@ -138,12 +138,11 @@ func.func @main(
 // rejected one.
 
 // CHECK: oriel.parameter @p0 {onnx_name = "head.weight", oriel.unpadded = array<i64: 8, 130>, type = tensor<8x132xf32>}
-// CHECK: %[[WIDE:.*]] = oriel.linear %{{.*}} -> tensor<4x132xf32>
-// CHECK: oriel.slice %[[WIDE]] {limits = array<i64: 2, 132>, starts = array<i64: 0, 0>
-// CHECK: %[[FIRST:.*]] = oriel.select {{.*}} -> tensor<2x132xf32>
+// CHECK: %[[BIAS:.*]] = oriel.select {{.*}} -> tensor<132xf32>
+// CHECK: %[[WIDE:.*]] = oriel.linear %{{.*}}, %{{.*}}, %[[BIAS]] {{.*}} -> tensor<4x132xf32>
+// CHECK: %[[FIRST:.*]] = oriel.slice %[[WIDE]] {limits = array<i64: 2, 132>, starts = array<i64: 0, 0>
 // CHECK: %[[TRUE_FIRST:.*]] = oriel.slice %[[FIRST]] {limits = array<i64: 2, 130>
-// CHECK: oriel.slice %[[WIDE]] {limits = array<i64: 4, 132>, starts = array<i64: 2, 0>
-// CHECK: %[[SECOND:.*]] = oriel.select {{.*}} -> tensor<2x132xf32>
+// CHECK: %[[SECOND:.*]] = oriel.slice %[[WIDE]] {limits = array<i64: 4, 132>, starts = array<i64: 2, 0>
 // CHECK: %[[TRUE_SECOND:.*]] = oriel.slice %[[SECOND]] {limits = array<i64: 2, 130>
 // CHECK: oriel.token_losses %[[TRUE_FIRST]],
 // CHECK: oriel.token_losses %[[TRUE_SECOND]],

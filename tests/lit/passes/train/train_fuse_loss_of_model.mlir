@@ -76,3 +76,31 @@ module {
     return %4 : tensor<f32>
   }
 }
+
+// -----
+
+// Two losses of one layer's rows: each computes the layer for its own.
+// CHECK-LABEL: func.func @forward(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x4x5xf32>
+// CHECK: %[[FIRST:.*]] = oriel.slice %[[X]] {limits = array<i64: 2, 4, 5>, {{.*}}starts = array<i64: 0, 0, 0>
+// CHECK: oriel.linear_token_losses %[[FIRST]],
+// CHECK: %[[SECOND:.*]] = oriel.slice %[[X]] {limits = array<i64: 4, 4, 5>, {{.*}}starts = array<i64: 2, 0, 0>
+// CHECK: oriel.linear_token_losses %[[SECOND]],
+// CHECK-NOT: oriel.linear %
+// CHECK-LABEL: func.func @backward(
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<5x6xf32>}
+  func.func @main(%x: tensor<4x4x5xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %labels: tensor<2x4xi64> {oriel.kind = "input", oriel.ref = "labels"},
+      %w: tensor<5x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x4x5xf32>, tensor<5x6xf32>) -> tensor<4x4x6xf32>
+    %1 = oriel.slice %0 {starts = array<i64: 0, 0, 0>, limits = array<i64: 2, 4, 6>, strides = array<i64: 1, 1, 1>} : (tensor<4x4x6xf32>) -> tensor<2x4x6xf32>
+    %2 = oriel.slice %0 {starts = array<i64: 2, 0, 0>, limits = array<i64: 4, 4, 6>, strides = array<i64: 1, 1, 1>} : (tensor<4x4x6xf32>) -> tensor<2x4x6xf32>
+    %3:2 = oriel.token_losses %1, %labels : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+    %4:2 = oriel.token_losses %2, %labels : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+    %5 = oriel.sub %3#0, %4#0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %6 = oriel.reduce_sum %5 {dims = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    return %6 : tensor<f32>
+  }
+}
