@@ -241,8 +241,9 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
     if (!nearest.empty() && nearest != op) {
       note << "; the nearest by name is " << nearest;
     }
-    const bool isOfIntegers = op.contains("Quantize") || op.starts_with("QLinear") ||
-                              op.ends_with("Integer") || op.ends_with("NBits");
+    const bool isOfIntegers = op.contains_insensitive("quantize") || op.starts_with("QLinear") ||
+                              op == "QGemm" || op == "QAttention" || op.ends_with("Integer") ||
+                              op.ends_with("NBits");
     if (isOfIntegers) {
       note << "; the file is quantized for inference: train the one from before, and quantize what "
               "`oriel export` writes";

@@ -402,6 +402,9 @@ TEST(Importer, OpsThatOnnxDoesNotDefine) {
 }
 
 TEST(Importer, QuantizedModelsHaveARemedy) {
+  EXPECT_THAT(errorsOf("g (int8[2] x, float s) => (float[2] y) "
+                       "<int8 z = {0}> { y = DequantizeLinear(x, s, z) }"),
+              HasSubstr("quantized for inference"));
   EXPECT_THAT(errorsOf("g (float[2] x, float s) => (int8[2] y) "
                        "<int8 z = {0}> { y = QuantizeLinear(x, s, z) }"),
               HasSubstr("quantized for inference: train the one from before"));

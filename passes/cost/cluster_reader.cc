@@ -143,8 +143,8 @@ class ClusterReader {
                               " devices that the level below joins, not ", level.devices));
       }
       const int64_t ofNode = cluster_.devicesPerNode;
-      if (!isLast && level.devices > 0 && level.devices % ofNode != 0 &&
-          ofNode % level.devices != 0) {
+      const bool areSound = ofNode > 0 && level.devices > 0;  // else an error is there
+      if (!isLast && areSound && level.devices % ofNode != 0 && ofNode % level.devices != 0) {
         map.fail("devices",
                  absl::StrCat("'", map.pathOf("devices"), "' must divide the ", ofNode,
                               " devices of a node, or be a multiple of them, not ", level.devices));

@@ -72,6 +72,7 @@ TEST(ClusterReaderTest, SaysWhatIsWrongAndWhere) {
        "'links[1].pair' must be at most the level's bandwidth"},
       {"{bandwidth: 400", "{devices: 12, bandwidth: 400", "must be a multiple of the 8 devices"},
       {", devices: 8", ", devices: 3", "'links[0].devices' must divide the 8 devices of a node"},
+      {"devices_per_node: 8", "devices_per_node: 0", "'devices_per_node'"},
       {"{bandwidth: 400", "{devices: 16, bandwidth: 400",
        "the last level joins 16 devices, but there are 32"},
       {"devices_per_node: 8\n", "", "devices_per_node"},

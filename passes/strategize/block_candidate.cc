@@ -83,25 +83,34 @@ class BlockFinder {
     const auto elements = [](Value value) { return ir::tensorType(value).getNumElements(); };
     for (Value result : layer->getResults()) others += elements(result);
     for (auto [i, operand] : llvm::enumerate(layer->getOperands())) {
-      const auto* dim = llvm::find(own.operands[i], FactorList{factor});
+      const auto* dim = llvm::find_if(own.operands[i], [&](const FactorList& factors) {
+        return llvm::is_contained(factors, factor);
+      });
       if (dim == own.operands[i].end()) continue;
+      if (dim->size() > 1) return std::nullopt;
       if (!values_.parameters.contains(operand)) {
         others += elements(operand);
-      } else if (traceArgument(operand, dim - own.operands[i].begin(), {1, ranks})) {
+      } else if (operand.hasOneUse() &&
+                 traceArgument(operand, dim - own.operands[i].begin(), {1, ranks})) {
         weights += elements(operand);
       } else {
         return std::nullopt;
       }
     }
-    constexpr int64_t kClearlyMore = 4;
-    if (weights <= kClearlyMore * others || !needsInput()) return std::nullopt;
+    constexpr int64_t kManyTimes = 8;
+    if (weights < kManyTimes * others || !needsInput()) return std::nullopt;
     return BlockCandidate{std::move(block_), std::move(ops_), {}, ranks, /*takesSteps=*/false};
   }
 
-  bool comesInPieces(Value value, int64_t dim, int64_t ranks) {
+  bool comesInPieces(Value value, int64_t dim, int64_t ranks, Operation* reader) {
     ranks_ = ranks;
-    return trace(value, DimCut{dim, {1, ranks}}) && !block_.cuts.empty() &&
-           block_.indivisible.empty() && !takesSteps();
+    if (!trace(value, DimCut{dim, {1, ranks}}) || block_.cuts.empty() ||
+        !block_.indivisible.empty() || takesSteps() || !needsInput()) {
+      return false;
+    }
+    leaveOutData();
+    return llvm::all_of(outsideUses(),
+                        [&](const BlockCandidate::OutsideUse& use) { return use.user == reader; });
   }
 
  private:
@@ -466,8 +475,9 @@ std::optional<BlockCandidate> findLayerCandidate(const BlockScope& scope, Operat
   return BlockFinder(scope).findLayer(layer, factor, ranks);
 }
 
-bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks) {
-  return BlockFinder(scope).comesInPieces(value, dim, ranks);
+bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks,
+                   Operation* reader) {
+  return BlockFinder(scope).comesInPieces(value, dim, ranks, reader);
 }
 
 }  // namespace oriel

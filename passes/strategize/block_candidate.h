@@ -80,8 +80,10 @@ std::optional<BlockCandidate> findBlockCandidate(const BlockScope& scope,
 std::optional<BlockCandidate> findLayerCandidate(const BlockScope& scope, mlir::Operation* layer,
                                                  int factor, int64_t ranks);
 
-// Whether pieces of a dimension of the value, on so many ranks, are made of parameters' pieces.
-bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks);
+// Whether pieces of a dimension of the value, on so many ranks, are made of an input by parameters'
+// pieces, and of these pieces nothing but the value, and what `reader` takes, is made.
+bool comesInPieces(const BlockScope& scope, mlir::Value value, int64_t dim, int64_t ranks,
+                   mlir::Operation* reader);
 
 }  // namespace oriel
 

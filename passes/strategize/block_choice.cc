@@ -6,7 +6,9 @@
 #include <set>
 
 #include "ir/interfaces/tensor_type.h"
+#include "ir/interfaces/view.h"
 #include "ir/oriel/location.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "passes/strategize/block_groups.h"
@@ -22,57 +24,74 @@ using mlir::Value;
 // How parameters and ops are cut by some candidates.
 class Cuts {
  public:
-  // One of the candidate's that this cuts otherwise; null if there is none.
+  // One of the candidate's that some of these cut otherwise; null if there is none.
   Operation* conflict(const BlockCandidate& candidate) const {
     for (const TensorBlock::Cut& cut : candidate.block.cuts) {
-      auto known = ofParameter_.find(nameOf(cut.parameter));
-      if (known == ofParameter_.end()) continue;
-      if (known->second != std::pair(cut.dim, cut.range)) return cut.parameter;
+      auto known = ofParameter_.find(cut.parameter);
+      if (known != ofParameter_.end() && isOther(known->second, {cut.dim, cut.range})) {
+        return cut.parameter;
+      }
     }
     for (const auto& [op, cuts] : candidate.ops) {
       auto known = ofOp_.find(op);
-      if (known != ofOp_.end() && known->second != cuts) return op;
+      if (known != ofOp_.end() && isOther(known->second, cuts)) return op;
     }
     return nullptr;
   }
 
   void add(const BlockCandidate& candidate) {
-    for (const auto& [op, cuts] : candidate.ops) ofOp_[op] = cuts;
+    for (const auto& [op, cuts] : candidate.ops) addTo(ofOp_[op], cuts);
     for (const TensorBlock::Cut& cut : candidate.block.cuts) {
-      ofParameter_.try_emplace(nameOf(cut.parameter), std::pair(cut.dim, cut.range));
+      addTo(ofParameter_[cut.parameter], {cut.dim, cut.range});
     }
   }
 
-  bool have(ir::ParameterOp parameter) const { return ofParameter_.count(nameOf(parameter)) > 0; }
+  bool have(ir::ParameterOp parameter) const { return ofParameter_.count(parameter) > 0; }
 
  private:
-  static std::string nameOf(ir::ParameterOp parameter) { return parameter.getSymName().str(); }
+  // One way in which all cut it, mostly.
+  template <typename Way>
+  using Ways = llvm::SmallVector<Way, 1>;
 
-  llvm::DenseMap<Operation*, std::map<int, RankRange>> ofOp_;
-  std::map<std::string, std::pair<int64_t, RankRange>> ofParameter_;
+  template <typename Way>
+  static bool isOther(const Ways<Way>& ways, const Way& own) {
+    return llvm::any_of(ways, [&](const Way& way) { return !(way == own); });
+  }
+  template <typename Way>
+  static void addTo(Ways<Way>& ways, const Way& own) {
+    if (!llvm::is_contained(ways, own)) ways.push_back(own);
+  }
+
+  llvm::DenseMap<Operation*, Ways<std::map<int, RankRange>>> ofOp_;
+  llvm::DenseMap<Operation*, Ways<std::pair<int64_t, RankRange>>> ofParameter_;
 };
+
+llvm::SmallVector<const BlockCandidate*> pointersTo(const std::vector<BlockAlternatives>& all) {
+  llvm::SmallVector<const BlockCandidate*> pointers;
+  for (const BlockAlternatives& alternatives : all) {
+    for (const BlockCandidate& candidate : alternatives.candidates) pointers.push_back(&candidate);
+  }
+  return pointers;
+}
 
 class BlockChoice {
  public:
   BlockChoice(const SegmentValues& values, const std::vector<BlockAlternatives>& all,
               const std::vector<BlockCandidate>& layers)
-      : values_(values), all_(all), layers_(layers) {
-    for (const BlockAlternatives& alternatives : all_) {
-      for (const BlockCandidate& candidate : alternatives.candidates) every_.push_back(&candidate);
-    }
+      : values_(values), all_(all), layers_(layers), every_(pointersTo(all)), uses_(every_) {
     // First those with a reader that is in no block: they would be in the way of others.
     dropAllLonely();
   }
 
   // What splits by itself comes before what splits together with others, unless the other way round
-  // splits more.
+  // splits more by an eighth: it may have more reductions.
   ChosenBlocks run() {
     const State before = state_;
     choose(/*yields=*/false);
     State own = std::move(state_);
     state_ = before;
     choose(/*yields=*/true);
-    if (elementsCutBy(state_.chosen) <= elementsCutBy(own.chosen)) state_ = std::move(own);
+    if (8 * elementsCutBy(state_.chosen) <= 9 * elementsCutBy(own.chosen)) state_ = std::move(own);
     for (const BlockCandidate& layer : layers_) {
       const bool isCut = llvm::any_of(layer.block.cuts, [&](const TensorBlock::Cut& cut) {
         return state_.cuts.have(cut.parameter);
@@ -80,8 +99,14 @@ class BlockChoice {
       if (!isCut && !state_.cuts.conflict(layer)) add(layer);
     }
     noteConflicts();
-    ChosenBlocks chosen{{}, std::move(state_.notes)};
-    for (const BlockCandidate* candidate : state_.chosen) chosen.blocks.push_back(candidate->block);
+    ChosenBlocks chosen;
+    llvm::DenseSet<Operation*> reductions;
+    for (const BlockCandidate* candidate : state_.chosen) {
+      chosen.blocks.push_back(candidate->block);
+      reductions.insert(candidate->block.reduction);
+    }
+    llvm::copy_if(state_.notes, std::back_inserter(chosen.notes),
+                  [&](const auto& note) { return !reductions.contains(note.first); });
     llvm::sort(chosen.blocks, [](const TensorBlock& a, const TensorBlock& b) {
       return a.reduction->isBeforeInBlock(b.reduction);
     });
@@ -94,7 +119,8 @@ class BlockChoice {
   struct State {
     std::set<const BlockCandidate*> dropped;
     std::vector<const BlockCandidate*> chosen;
-    Cuts cuts;  // of those that are chosen
+    Cuts cuts;               // of those that are chosen
+    std::vector<bool> read;  // the outside uses that these are readers of
     std::vector<std::pair<Operation*, std::string>> notes;
   };
 
@@ -114,7 +140,7 @@ class BlockChoice {
 
   // By preference: what splits by itself, together with others, in steps.
   Order orderOf(bool yields) const {
-    const BlockGroups groups(live(every_));
+    const BlockGroups groups(live(every_), uses_);
     Order plain, together, bySteps, small, all;
     for (const BlockAlternatives& alternatives : all_) {
       auto first = llvm::find_if(alternatives.candidates, [&](const BlockCandidate& candidate) {
@@ -172,15 +198,14 @@ class BlockChoice {
     for (const BlockAlternatives* alternatives : larger)
       others.merge(groupsOf(groups, *alternatives));
     for (int other : others) {
-      std::vector<Cuts> cuts;
-      for (const BlockCandidate* member : groups.members(other)) cuts.emplace_back().add(*member);
-      const auto isInConflict = [&](const BlockCandidate* own) {
-        return llvm::any_of(cuts, [&](const Cuts& taken) { return taken.conflict(*own); });
-      };
+      Cuts cuts;
+      for (const BlockCandidate* member : groups.members(other)) cuts.add(*member);
       std::set<int> inTheWay;
       for (int group : candidates) {
-        if (group == other || !llvm::any_of(groups.members(group), isInConflict)) continue;
-        inTheWay.insert(group);
+        const bool isInConflict = llvm::any_of(
+            groups.members(group),
+            [&](const BlockCandidate* member) { return cuts.conflict(*member) != nullptr; });
+        if (group != other && isInConflict) inTheWay.insert(group);
       }
       if (groups.elements(other) > times * groups.elements(inTheWay)) yielding.merge(inTheWay);
     }
@@ -201,6 +226,7 @@ class BlockChoice {
   void chooseInOrder(const Order& order) {
     state_.chosen.clear();
     state_.cuts = Cuts();
+    state_.read.assign(uses_.count(), false);
     for (const BlockAlternatives* alternatives : order) {
       for (const BlockCandidate& candidate : alternatives->candidates) {
         if (isDropped(candidate) || state_.cuts.conflict(candidate)) continue;
@@ -213,20 +239,22 @@ class BlockChoice {
   void add(const BlockCandidate& candidate) {
     state_.cuts.add(candidate);
     state_.chosen.push_back(&candidate);
+    for (int use : uses_.readBy(candidate)) state_.read[use] = true;
   }
 
-  // Of what is left, layers with others that read pieces of theirs as a whole, as keys and values
-  // that another tower takes columns of: where gathering these sends no more than the reduction.
+  // Of what is left, layers of which only other layers read pieces as a whole, as another tower
+  // does of keys and values: where gathering these sends no more than the reduction. A residual or
+  // a norm would carry the pieces on instead, and gather in front of each of many layers.
   void chooseWithGathers() {
+    const llvm::DenseSet<const BlockCandidate*> chosen(state_.chosen.begin(), state_.chosen.end());
     const auto isChosen = [&](const BlockCandidate& candidate) {
-      return llvm::is_contained(state_.chosen, &candidate);
+      return chosen.contains(&candidate);
     };
     std::vector<const BlockCandidate*> left;
     for (const BlockAlternatives& alternatives : all_) {
-      const bool isLayer = llvm::any_of(alternatives.reduction->getOperands(), [&](Value operand) {
-        return values_.parameters.contains(operand);
-      });
-      if (!isLayer || llvm::any_of(alternatives.candidates, isChosen)) continue;
+      if (!isLayer(alternatives.reduction) || llvm::any_of(alternatives.candidates, isChosen)) {
+        continue;
+      }
       for (const BlockCandidate& candidate : alternatives.candidates) {
         if (!candidate.takesSteps) left.push_back(&candidate);
       }
@@ -240,18 +268,31 @@ class BlockChoice {
     }
   }
 
+  bool isLayer(Operation* op) const {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return values_.parameters.contains(operand) && ir::rankOf(operand) > 1;
+    });
+  }
+
+  // Whether all that is read of it ends in layers, behind views.
+  bool endsInLayers(Operation* op) const {
+    if (isLayer(op)) return true;
+    return ir::isView(op) && !op->use_empty() &&
+           llvm::all_of(op->getUsers(), [&](Operation* user) { return endsInLayers(user); });
+  }
+
   bool isWorthGathers(const BlockCandidate& candidate) const {
     const auto elementsOfResults = [](Operation* op) {
       int64_t elements = 0;
       for (Value result : op->getResults()) elements += ir::tensorType(result).getNumElements();
       return elements;
     };
-    const BlockReaders readers(state_.chosen);
     llvm::SmallPtrSet<Operation*, 4> gathered;
     int64_t elements = 0;
-    for (const BlockCandidate::OutsideUse& use : candidate.outside) {
-      if (!readers.of(candidate, use).empty() || !gathered.insert(use.producer).second) continue;
-      elements += elementsOfResults(use.producer);
+    for (auto [use, number] : llvm::zip_equal(candidate.outside, uses_.of(candidate))) {
+      if (state_.read[number]) continue;
+      if (!endsInLayers(use.user)) return false;
+      if (gathered.insert(use.producer).second) elements += elementsOfResults(use.producer);
     }
     // A gather sends half of what a reduction to all ranks does.
     return elements <= 2 * elementsOfResults(candidate.block.reduction);
@@ -286,15 +327,17 @@ class BlockChoice {
   // there were any.
   bool dropLonely(llvm::ArrayRef<const BlockCandidate*> candidates, size_t most) {
     const std::vector<const BlockCandidate*> known = live(candidates);
-    const BlockReaders readers(known);
+    std::vector<bool> read(uses_.count());
+    for (const BlockCandidate* candidate : known) {
+      for (int use : uses_.readBy(*candidate)) read[use] = true;
+    }
     size_t count = 0;
     for (const BlockCandidate* candidate : known) {
       if (count == most) break;
-      auto lonely = llvm::find_if(candidate->outside, [&](const BlockCandidate::OutsideUse& use) {
-        return readers.of(*candidate, use).empty();
-      });
-      if (lonely == candidate->outside.end()) continue;
-      drop(candidate, *lonely);
+      llvm::ArrayRef<int> uses = uses_.of(*candidate);
+      const int* lonely = llvm::find_if(uses, [&](int use) { return !read[use]; });
+      if (lonely == uses.end()) continue;
+      drop(candidate, candidate->outside[lonely - uses.begin()]);
       ++count;
     }
     return count > 0;
@@ -308,7 +351,8 @@ class BlockChoice {
   const SegmentValues& values_;
   const std::vector<BlockAlternatives>& all_;
   const std::vector<BlockCandidate>& layers_;
-  std::vector<const BlockCandidate*> every_;
+  const llvm::SmallVector<const BlockCandidate*> every_;
+  const OutsideUses uses_;
   State state_;
 };
 

@@ -1,4 +1,4 @@
-// Which candidates for tensor blocks can only be there together.
+// Which candidates for tensor blocks read what others make, and which can only be there together.
 #ifndef ORIEL_PASSES_STRATEGIZE_BLOCK_GROUPS_H_
 #define ORIEL_PASSES_STRATEGIZE_BLOCK_GROUPS_H_
 
@@ -12,17 +12,26 @@
 
 namespace oriel {
 
-// The candidates that have an op which another one makes pieces for.
-class BlockReaders {
+// The outside uses of candidates, numbered: those of the same pieces by the same reader are one.
+// With a condition that all layers take there are as many as the square of the layers.
+class OutsideUses {
  public:
-  explicit BlockReaders(llvm::ArrayRef<const BlockCandidate*> candidates);
+  explicit OutsideUses(llvm::ArrayRef<const BlockCandidate*> candidates);
 
-  // Those that take what `candidate` makes in pieces, in these pieces, for this use of it.
-  std::vector<const BlockCandidate*> of(const BlockCandidate& candidate,
-                                        const BlockCandidate::OutsideUse& use) const;
+  int count() const { return static_cast<int>(readers_.size()); }
+  // Those of a candidate, in the order of its `outside`.
+  llvm::ArrayRef<int> of(const BlockCandidate& candidate) const { return uses_.at(&candidate); }
+  // The candidates that take the pieces.
+  llvm::ArrayRef<const BlockCandidate*> readers(int use) const { return readers_[use]; }
+  // The uses that a candidate is a reader of.
+  llvm::ArrayRef<int> readBy(const BlockCandidate& candidate) const {
+    auto found = readBy_.find(&candidate);
+    return found == readBy_.end() ? llvm::ArrayRef<int>() : llvm::ArrayRef<int>(found->second);
+  }
 
  private:
-  llvm::DenseMap<mlir::Operation*, std::vector<const BlockCandidate*>> having_;
+  llvm::DenseMap<const BlockCandidate*, std::vector<int>> uses_, readBy_;
+  std::vector<std::vector<const BlockCandidate*>> readers_;
 };
 
 // Elements of the parameters that candidates cut, each counted once.
@@ -33,7 +42,8 @@ int64_t elementsCutBy(llvm::ArrayRef<const BlockCandidate*> candidates);
 // groups of their own.
 class BlockGroups {
  public:
-  explicit BlockGroups(llvm::ArrayRef<const BlockCandidate*> candidates);
+  // Of some of the candidates that `uses` knows.
+  BlockGroups(llvm::ArrayRef<const BlockCandidate*> candidates, const OutsideUses& uses);
 
   int count() const { return static_cast<int>(members_.size()); }
   int of(const BlockCandidate& candidate) const { return groups_.at(&candidate); }

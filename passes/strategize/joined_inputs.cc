@@ -25,14 +25,15 @@ class JoinedInputs {
         options_(blockOptionsOf(strategy)),
         upToLastWeights_(opsUpToLastWeights(main, values_)) {}
 
+  // One layer, for it may be what another one has joined. Whether there was one.
   bool run() {
-    std::vector<std::pair<ir::LinearOp, std::vector<Part>>> found;
     for (auto linear : main_.getOps<ir::LinearOp>()) {
-      std::vector<Part> parts = partsOf(linear);
-      if (parts.size() > 1) found.emplace_back(linear, std::move(parts));
+      const std::vector<Part> parts = partsOf(linear);
+      if (parts.size() < 2) continue;
+      replace(linear, parts);
+      return true;
     }
-    for (auto& [linear, parts] : found) replace(linear, parts);
-    return !found.empty();
+    return false;
   }
 
  private:
@@ -57,7 +58,8 @@ class JoinedInputs {
     const BlockScope scope{values_, options_, upToLastWeights_, rules_};
     for (Value operand : joined.getInputs()) {
       const int64_t columns = ir::shapeOf(operand)[last];
-      const bool inPieces = columns % ranks == 0 && comesInPieces(scope, operand, last, ranks);
+      const bool inPieces =
+          columns % ranks == 0 && comesInPieces(scope, operand, last, ranks, /*reader=*/joined);
       if (parts.empty() || inPieces || parts.back().comesInPieces) parts.emplace_back();
       parts.back().operands.push_back(operand);
       parts.back().columns += columns;
@@ -101,7 +103,9 @@ class JoinedInputs {
 }  // namespace
 
 bool splitJoinedInputs(mlir::func::FuncOp main, const Strategy& strategy) {
-  return JoinedInputs(main, strategy).run();
+  bool isAny = false;
+  while (JoinedInputs(main, strategy).run()) isAny = true;
+  return isAny;
 }
 
 }  // namespace oriel

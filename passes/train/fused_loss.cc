@@ -50,21 +50,24 @@ bool isOfRows(ir::SliceOp slice) {
          slice.getType().getShape().back() == ir::shapeOf(slice.getInput()).back();
 }
 
-// Whether all that reads the layer is slices of its rows, each for one loss, and these are no more
-// rows than there are: so the layer may be computed for each slice.
-bool isReadInSlices(ir::LinearOp linear) {
+// Whether only a loss reads the op, behind reshapes and scales.
+bool isForLoss(Operation* op) {
+  while (op->hasOneUse() && (llvm::isa<ir::SliceOp, ir::ReshapeOp>(op) || scaledOperand(op))) {
+    op = *op->user_begin();
+  }
+  return llvm::isa<ir::CrossEntropyOp, ir::TokenLossesOp>(op);
+}
+
+// Whether all that reads the logits is slices of their rows, each for one loss, and these are no
+// more rows than there are: so the layer may be computed for each slice.
+bool isReadInSlices(Value logits) {
   int64_t rows = 0;
-  for (Operation* user : linear->getUsers()) {
+  for (Operation* user : logits.getUsers()) {
     auto slice = llvm::dyn_cast<ir::SliceOp>(user);
-    if (!slice || !isOfRows(slice) || !slice->hasOneUse()) return false;
-    Operation* reader = *slice->user_begin();
-    if (!llvm::isa<ir::CrossEntropyOp, ir::TokenLossesOp, ir::ReshapeOp>(reader) &&
-        !scaledOperand(reader)) {
-      return false;
-    }
+    if (!slice || !isOfRows(slice) || !isForLoss(slice)) return false;
     rows += ir::elementCount(slice.getType().getShape().drop_back());
   }
-  return rows <= ir::elementCount(linear.getType().getShape().drop_back());
+  return rows <= ir::elementCount(ir::shapeOf(logits).drop_back());
 }
 
 // What gives the logits of a loss, which nothing else reads.
@@ -77,7 +80,7 @@ struct OutputLayer {
   llvm::SmallVector<Operation*> scales;  // of those between them: by one number, as a temperature
 
   // What the layer takes for these rows, scaled as the logits are.
-  Value input(mlir::OpBuilder& builder) {
+  Value makeInput(mlir::OpBuilder& builder) {
     Value value = linear.getInput();
     if (slice) {
       auto rowsOfInput = llvm::cast<ir::SliceOp>(builder.clone(*slice));
@@ -132,10 +135,18 @@ std::optional<OutputLayer<Loss>> outputLayerOf(Loss loss) {
   if (layer.slice) {
     layer.ops.push_back(layer.slice);
     logits = layer.slice.getInput();
+    if (!isReadInSlices(logits)) return std::nullopt;
+    for (Operation* op = logits.getDefiningOp(); op && scaledOperand(op);
+         op = logits.getDefiningOp()) {
+      layer.ops.push_back(op);
+      layer.scales.push_back(op);
+      logits = op->getOperand(*scaledOperand(op));
+      if (!logits.hasOneUse()) return std::nullopt;
+    }
   }
   layer.linear = logits.getDefiningOp<ir::LinearOp>();
   if (!layer.linear || ir::shapeOf(logits).size() < 2) return std::nullopt;
-  if (layer.slice ? !isReadInSlices(layer.linear) : !logits.hasOneUse()) return std::nullopt;
+  if (!layer.slice && !logits.hasOneUse()) return std::nullopt;
   // A bias would have to be scaled, too; and the input keeps its dimensions.
   const auto fits = [&](Operation* scale) {
     Value number = scale->getOperand(1 - *scaledOperand(scale));
@@ -188,10 +199,6 @@ Value joinPieces(mlir::OpBuilder& builder, mlir::Location loc, llvm::ArrayRef<Va
   return ir::reshapeTo(builder, loc, joined, whole);
 }
 
-}  // namespace
-
-namespace {
-
 // The loss of the layer's input.
 template <typename Fused, typename Loss>
 Fused fusedOf(mlir::OpBuilder& builder, OutputLayer<Loss>& layer) {
@@ -202,7 +209,7 @@ Fused fusedOf(mlir::OpBuilder& builder, OutputLayer<Loss>& layer) {
     llvm::cast<ir::ReshapeOp>(labels.getDefiningOp()).setOrigin(loss.getOrigin());
   }
   // Of the layer: what it is split by is the layer's.
-  return Fused::create(builder, loss.getLoc(), layer.input(builder), linear.getWeight(), labels,
+  return Fused::create(builder, loss.getLoc(), layer.makeInput(builder), linear.getWeight(), labels,
                        linear.getBias(), linear.getTransposeWeight(), loss.getIgnoreIndex(),
                        linear.getOrigin());
 }
@@ -235,6 +242,7 @@ bool fuseTokenLosses(ir::TokenLossesOp losses) {
 }
 
 LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
+  // There, as in the forward, whose ops the evaluation's are.
   auto layer = outputLayerOf(loss.sum.getDefiningOp<ir::CrossEntropyOp>());
   ir::CrossEntropyOp entropy = layer->loss;
   ir::LinearOp linear = layer->linear;
@@ -245,7 +253,7 @@ LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
   const int64_t divided = positions % ranks == 0 ? positions / ranks : positions;
   int64_t count = std::clamp<int64_t>(divided, 1, kMaxPieces);
   while (count > 1 && divided % count != 0) --count;
-  Pieces inputs(builder, layer->input(builder), dim, count);
+  Pieces inputs(builder, layer->makeInput(builder), dim, count);
   Pieces labels(builder, ir::reshapeTo(builder, loc, entropy.getLabels(), rows), dim, count);
 
   LossValues sums{};

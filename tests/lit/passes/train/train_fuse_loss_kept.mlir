@@ -41,3 +41,26 @@ module {
     return %2 : tensor<8x6xf32>
   }
 }
+
+// -----
+
+// Only one of two slices of the logits is a loss's: the layer would be computed twice.
+// CHECK-LABEL: func.func @forward(
+// CHECK: oriel.linear %
+// CHECK-NOT: oriel.linear_
+// CHECK: oriel.cross_entropy
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<5x6xf32>}
+  func.func @main(%x: tensor<4x4x5xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<5x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<8x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x4x5xf32>, tensor<5x6xf32>) -> tensor<4x4x6xf32>
+    %1 = oriel.slice %0 {starts = array<i64: 0, 0, 0>, limits = array<i64: 2, 4, 6>, strides = array<i64: 1, 1, 1>} : (tensor<4x4x6xf32>) -> tensor<2x4x6xf32>
+    %2 = oriel.slice %0 {starts = array<i64: 2, 0, 0>, limits = array<i64: 4, 4, 6>, strides = array<i64: 1, 1, 1>} : (tensor<4x4x6xf32>) -> tensor<2x4x6xf32>
+    %3 = oriel.reshape %2 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+    %4 = oriel.tanh %3 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %5 = oriel.reshape %1 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+    %6 = oriel.add %4, %5 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    return %6 : tensor<8x6xf32>
+  }
+}
