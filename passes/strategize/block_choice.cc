@@ -84,14 +84,15 @@ class BlockChoice {
   }
 
   // What splits by itself comes before what splits together with others, unless the other way round
-  // splits more by an eighth: it may have more reductions.
+  // splits more than it leaves whole, by an eighth: it may have more reductions.
   ChosenBlocks run() {
     const State before = state_;
     choose(/*yields=*/false);
     State own = std::move(state_);
     state_ = before;
     choose(/*yields=*/true);
-    if (8 * elementsCutBy(state_.chosen) <= 9 * elementsCutBy(own.chosen)) state_ = std::move(own);
+    const int64_t gained = elementsOnlyIn(state_, own), lost = elementsOnlyIn(own, state_);
+    if (8 * gained <= 9 * lost) state_ = std::move(own);
     for (const BlockCandidate& layer : layers_) {
       const bool isCut = llvm::any_of(layer.block.cuts, [&](const TensorBlock::Cut& cut) {
         return state_.cuts.have(cut.parameter);
@@ -123,6 +124,13 @@ class BlockChoice {
     std::vector<bool> read;  // the outside uses that these are readers of
     std::vector<std::pair<Operation*, std::string>> notes;
   };
+
+  // Of the parameters that one has cut and the other has not.
+  static int64_t elementsOnlyIn(const State& one, const State& other) {
+    std::vector<const BlockCandidate*> both = other.chosen;
+    llvm::append_range(both, one.chosen);
+    return elementsCutBy(both) - elementsCutBy(other.chosen);
+  }
 
   bool isDropped(const BlockCandidate& candidate) const {
     return state_.dropped.count(&candidate) > 0;

@@ -83,7 +83,7 @@ class TensorCutFinder {
     for (const TensorBlock& block : blocks) {
       if (!block.indivisible.empty()) {
         if (whole > kLittleWhole && !hasParts(block)) {
-          return reportIndivisible(block, blocks, whole);
+          return reportIndivisible(blocks, whole);
         }
         kept.push_back(&block);
         for (const TensorBlock::Cut& cut : block.cuts) {
@@ -133,14 +133,24 @@ class TensorCutFinder {
     if (count > 1) warning << ", and so in " << count - 1 << " more of such blocks";
   }
 
-  // `blocks`: all, for a remedy that needs no second one; `share`: theirs.
-  LogicalResult reportIndivisible(const TensorBlock& block, const std::vector<TensorBlock>& blocks,
-                                  double share) const {
+  static int64_t elementsOfFirst(const TensorBlock& block) {
+    return ir::ParameterOp(block.cuts.front().parameter).getTensorType().getNumElements();
+  }
+
+  // Of the largest; all, for a remedy that needs no second one. `share`: theirs.
+  LogicalResult reportIndivisible(const std::vector<TensorBlock>& blocks, double share) const {
+    std::vector<const TensorBlock*> indivisible;
+    for (const TensorBlock& block : blocks) {
+      if (!block.indivisible.empty() && !hasParts(block)) indivisible.push_back(&block);
+    }
+    llvm::stable_sort(indivisible, [](const TensorBlock* a, const TensorBlock* b) {
+      return elementsOfFirst(*a) > elementsOfFirst(*b);
+    });
+    const TensorBlock& block = *indivisible.front();
     ir::ParameterOp parameter = block.cuts.front().parameter;
     std::vector<std::string> names, rules;
-    for (const TensorBlock& other : blocks) {
-      if (other.indivisible.empty() || hasParts(other)) continue;
-      names.push_back(ir::ParameterOp(other.cuts.front().parameter).getOnnxName().str());
+    for (const TensorBlock* other : indivisible) {
+      names.push_back(ir::ParameterOp(other->cuts.front().parameter).getOnnxName().str());
     }
     for (const std::string& name : names) {
       std::string rule =
