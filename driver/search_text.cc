@@ -124,15 +124,13 @@ std::string noFitText(const Evaluation& evaluation, const Cluster& cluster) {
   const size_t use = std::max_element(most->bytes.begin(), most->bytes.end()) - most->bytes.begin();
   const std::string what = absl::StrReplaceAll(memoryUseKey(use), {{"_", " "}});
   if (cluster.device.memory < static_cast<int64_t>(kGiB)) {
-    return absl::StrFormat("does not fit: %s of %s, %s of them %s",
-                           bytesText(static_cast<int64_t>(most->peakBytes())),
-                           bytesText(cluster.device.memory),
-                           bytesText(static_cast<int64_t>(most->bytes[use])), what);
+    return absl::StrFormat(
+        "does not fit: %s of %s, %s of them %s", bytesText(static_cast<int64_t>(most->peakBytes())),
+        bytesText(cluster.device.memory), bytesText(static_cast<int64_t>(most->bytes[use])), what);
   }
-  return absl::StrFormat("does not fit: %.1f GiB of %.1f, %.1f of them %s",
-                         most->peakBytes() / kGiB,
-                         static_cast<double>(cluster.device.memory) / kGiB, most->bytes[use] / kGiB,
-                         what);
+  return absl::StrFormat(
+      "does not fit: %.1f GiB of %.1f, %.1f of them %s", most->peakBytes() / kGiB,
+      static_cast<double>(cluster.device.memory) / kGiB, most->bytes[use] / kGiB, what);
 }
 
 Json programsJson(const Evaluation& evaluation) {

@@ -9,8 +9,8 @@ namespace oriel {
 // Where the loss is the cross entropy of a linear layer's result, perhaps reshaped in front of the
 // classes, or scaled by one number if the layer has no bias, and nothing else reads that: makes one
 // linear_cross_entropy of the two, and gives its values. What scales the logits scales the layer's
-// input then, and its rounding is that of narrow inputs; of a layer that several losses take slices of rows of, each has its rows. Elsewhere
-// gives the loss as it is.
+// input then, and its rounding is that of narrow inputs; of a layer that several losses take slices
+// of rows of, each has its rows. Elsewhere gives the loss as it is.
 LossValues fuseLoss(LossValues loss);
 // The same of token losses that the model computes. Whether it was done.
 bool fuseTokenLosses(ir::TokenLossesOp losses);

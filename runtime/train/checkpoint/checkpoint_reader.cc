@@ -98,9 +98,9 @@ absl::Status CheckpointReader::WithOneBefore(const absl::Status& error) const {
   if (!all.ok()) return error;
   const auto own = all->find(StepOfCheckpoint(path_));
   if (own == all->begin()) return error;
-  return WithMessage(error, absl::StrCat(error.message(), "; ", std::prev(own)->second,
-                                         " is the one before it: name it instead, or move ",
-                                         path_, " away"));
+  return WithMessage(
+      error, absl::StrCat(error.message(), "; ", std::prev(own)->second,
+                          " is the one before it: name it instead, or move ", path_, " away"));
 }
 
 absl::Status CheckpointReader::OpenIndexAndFiles() {
