@@ -242,6 +242,12 @@ LogicalResult importConcat(NodeImporter& n) {
   if (failed(axis)) {
     return failure();
   }
+  // One head for all queries, as `torch.cat([k] * n)` writes it.
+  if (inputs.size() > 1 && llvm::all_equal(inputs) && shapeOf(inputs.front())[*axis] == 1) {
+    Ints shape(shapeOf(inputs.front()));
+    shape[*axis] = static_cast<int64_t>(inputs.size());
+    return n.replace(n.broadcast(inputs.front(), shape));
+  }
   return n.replace(n.concat(inputs, *axis));
 }
 

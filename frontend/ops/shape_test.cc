@@ -67,6 +67,11 @@ TEST(Shapes, ExpandBroadcastsBothWays) {
             "dense<[[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]> : tensor<2x6xi64>");
 }
 
+TEST(Shapes, ConcatOfTheSame) {
+  EXPECT_EQ(opsOfBody("float[2, 1, 3] x", "y = Concat<axis = 1>(x, x, x, x)"), "broadcast");
+  EXPECT_EQ(opsOfBody("float[2, 1, 3] x", "y = Concat<axis = 2>(x, x)"), "concat");
+}
+
 TEST(Shapes, ConcatAndSplit) {
   EXPECT_EQ(valueOf("y = Concat<axis = -1>(n, n)"),
             "dense<[[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]> : tensor<2x6xi64>");
