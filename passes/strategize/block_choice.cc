@@ -282,9 +282,10 @@ class BlockChoice {
     });
   }
 
-  // Whether all that is read of it ends in layers, behind views.
+  // Whether all that is read of it ends in layers, behind views. A table of positions that is added
+  // is a parameter, too, and carries pieces on.
   bool endsInLayers(Operation* op) const {
-    if (isLayer(op)) return true;
+    if (isLayer(op) && !op->hasTrait<ir::Pointwise>()) return true;
     return ir::isView(op) && !op->use_empty() &&
            llvm::all_of(op->getUsers(), [&](Operation* user) { return endsInLayers(user); });
   }

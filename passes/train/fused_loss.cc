@@ -75,9 +75,8 @@ template <typename Loss>
 struct OutputLayer {
   Loss loss;
   ir::LinearOp linear;
-  ir::SliceOp slice;                     // of its rows; null: all
-  llvm::SmallVector<Operation*> ops;     // all, and what is between them; users first
-  llvm::SmallVector<Operation*> scales;  // of those between them: by one number, as a temperature
+  ir::SliceOp slice;                  // of its rows; null: all
+  llvm::SmallVector<Operation*> ops;  // all, and what is between them; users first
 
   // What the layer takes for these rows, scaled as the logits are.
   Value makeInput(mlir::OpBuilder& builder) {
@@ -92,7 +91,9 @@ struct OutputLayer {
       rowsOfInput.getResult().setType(ir::tensorType(value).clone(shape));
       value = rowsOfInput.getResult();
     }
-    for (Operation* scale : llvm::reverse(scales)) value = scaleAsBy(builder, scale, value);
+    for (Operation* op : llvm::reverse(ops)) {
+      if (scaledOperand(op)) value = scaleAsBy(builder, op, value);
+    }
     return value;
   }
 
@@ -118,41 +119,34 @@ void replaceLoss(OutputLayer<ir::CrossEntropyOp>& layer, const LossValues& made)
 template <typename Loss>
 std::optional<OutputLayer<Loss>> outputLayerOf(Loss loss) {
   if (!loss || !loss.getLogsumexp().use_empty()) return std::nullopt;
-  OutputLayer<Loss> layer{loss, {}, {}, {loss}, {}};
+  OutputLayer<Loss> layer{loss, {}, {}, {loss}};
   Value logits = loss.getLogits();
   const int64_t classes = ir::shapeOf(logits).back();
+  const auto isOnlyForLosses = [&] {
+    const bool isSliced = layer.slice && logits == layer.slice.getInput();
+    return isSliced ? isReadInSlices(logits) : logits.hasOneUse();
+  };
   while (Operation* op = logits.getDefiningOp()) {
     const std::optional<int> scaled = scaledOperand(op);
-    if (!scaled && !llvm::isa<ir::ReshapeOp>(op)) break;
+    // Behind a slice of rows, which the layer's input has, too.
+    const bool moves = !layer.slice && llvm::isa<ir::ReshapeOp, ir::SliceOp>(op);
+    if (!scaled && !moves) break;
     Value input = op->getOperand(scaled.value_or(0));
     const bool keepsClasses = !ir::shapeOf(input).empty() && ir::shapeOf(input).back() == classes;
-    if (!logits.hasOneUse() || !keepsClasses) return std::nullopt;
+    if (!isOnlyForLosses() || !keepsClasses) return std::nullopt;
     layer.ops.push_back(op);
-    if (scaled) layer.scales.push_back(op);
+    if (!layer.slice) layer.slice = llvm::dyn_cast<ir::SliceOp>(op);
     logits = input;
   }
-  layer.slice = logits.getDefiningOp<ir::SliceOp>();
-  if (layer.slice) {
-    layer.ops.push_back(layer.slice);
-    logits = layer.slice.getInput();
-    if (!isReadInSlices(logits)) return std::nullopt;
-    for (Operation* op = logits.getDefiningOp(); op && scaledOperand(op);
-         op = logits.getDefiningOp()) {
-      layer.ops.push_back(op);
-      layer.scales.push_back(op);
-      logits = op->getOperand(*scaledOperand(op));
-      if (!logits.hasOneUse()) return std::nullopt;
-    }
-  }
   layer.linear = logits.getDefiningOp<ir::LinearOp>();
-  if (!layer.linear || ir::shapeOf(logits).size() < 2) return std::nullopt;
-  if (!layer.slice && !logits.hasOneUse()) return std::nullopt;
+  if (!layer.linear || !isOnlyForLosses() || ir::shapeOf(logits).size() < 2) return std::nullopt;
   // A bias would have to be scaled, too; and the input keeps its dimensions.
-  const auto fits = [&](Operation* scale) {
-    Value number = scale->getOperand(1 - *scaledOperand(scale));
-    return !layer.linear.getBias() && ir::rankOf(number) <= ir::rankOf(layer.linear.getInput());
+  const auto fits = [&](Operation* op) {
+    const std::optional<int> scaled = scaledOperand(op);
+    return !scaled || (!layer.linear.getBias() && ir::rankOf(op->getOperand(1 - *scaled)) <=
+                                                      ir::rankOf(layer.linear.getInput()));
   };
-  if (!llvm::all_of(layer.scales, fits)) return std::nullopt;
+  if (!llvm::all_of(layer.ops, fits)) return std::nullopt;
   layer.ops.push_back(layer.linear);
   return layer;
 }

@@ -43,3 +43,23 @@ module {
     return
   }
 }
+
+// -----
+
+// So would a sum with a table of positions, though that is a parameter of two dimensions.
+// CHECK: "in", type = tensor<16x16xf32>}
+// CHECK: "out", type = tensor<16x16xf32>}
+module {
+  oriel.parameter @p0 {onnx_name = "in", type = tensor<16x16xf32>}
+  oriel.parameter @p1 {onnx_name = "out", type = tensor<16x16xf32>}
+  oriel.parameter @p2 {onnx_name = "positions", type = tensor<8x16xf32>}
+  func.func @forward(%x: tensor<8x16xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %in: tensor<16x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %out: tensor<16x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %positions: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %in : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %1 = oriel.linear %0, %out : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = oriel.add %0, %positions : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    return
+  }
+}
