@@ -166,3 +166,9 @@ class OrielTestCase(unittest.TestCase):
         self.run_ok("oriel-run", plan, "--data", data, "-n", world, "--comm", comm,
                     "--no-shuffle", "--metrics", metrics, *arguments, timeout=timeout)
         return [json.loads(line) for line in metrics.read_text().splitlines()]
+
+    def trained_gradients(self, plan, data, world: int = 1) -> dict:
+        """Of the first step, by parameter."""
+        dumped = self.folder / "gradients.safetensors"
+        self.train(plan, "--dump-gradients", dumped, data=data, world=world)
+        return read_safetensors(dumped)

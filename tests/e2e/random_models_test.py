@@ -9,7 +9,7 @@ from oriel_testing import BIN, ENVIRONMENT, SOURCE, VENV, OrielTestCase
 
 # Behind a run of a strategy, all of its gradients grow by a thousandth.
 WRONG_RUN = """#!{python}
-import json, subprocess, sys
+import subprocess, sys
 import numpy
 status = subprocess.run(["{run}", *sys.argv[1:]]).returncode
 if status == 0 and "strategy_" in sys.argv[1] and "--dump-gradients" in sys.argv:

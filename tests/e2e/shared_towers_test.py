@@ -5,7 +5,7 @@ import unittest
 
 import numpy
 from onnx_writer import Graph
-from oriel_testing import OrielTestCase, read_safetensors, relative_error, write_shard
+from oriel_testing import OrielTestCase, relative_error, write_shard
 
 WIDTH, POSITIONS, CONDITION, LAYERS, CHOSEN = 16, 8, 12, 2, 4
 RECIPE = """
@@ -115,11 +115,6 @@ class SharedTowersTest(OrielTestCase):
         self.said = self.run_ok("oriel", "compile", self.model, "--recipe", recipe, *options, "-o", plan).stderr
         return plan
 
-    def gradients(self, plan, world: int = 1) -> dict:
-        dumped = self.folder / "gradients.safetensors"
-        self.train(plan, "--dump-gradients", dumped, data=self.data, world=world)
-        return read_safetensors(dumped)
-
     def parameters(self, plan) -> int:
         """Elements on a rank."""
         programs = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"]
@@ -128,10 +123,10 @@ class SharedTowersTest(OrielTestCase):
     def test_trains_as_one_rank(self):
         self.build()
         plan = self.plan()
-        expected, whole = self.gradients(plan), self.parameters(plan)
+        expected, whole = self.trained_gradients(plan, self.data), self.parameters(plan)
         for world, options in STRATEGIES:
             with self.subTest(options=options):
-                found = self.gradients(self.plan(*options), world)
+                found = self.trained_gradients(self.plan(*options), self.data, world)
                 self.assertNotIn("warning", self.said)
                 self.assertEqual(found.keys(), expected.keys())
                 for name, gradient in expected.items():

@@ -6,7 +6,7 @@ import unittest
 
 import numpy
 from onnx_writer import Graph
-from oriel_testing import OrielTestCase, read_safetensors, relative_error, write_shard
+from oriel_testing import OrielTestCase, relative_error, write_shard
 
 WORDS, WIDTH, POSITIONS, LAYERS = 12, 8, 4, 4
 RECIPE = """
@@ -67,19 +67,14 @@ class SiameseTest(OrielTestCase):
         self.said = self.run_ok("oriel", "compile", self.model, "--recipe", recipe, *options, "-o", plan).stderr
         return plan
 
-    def gradients(self, plan, world: int = 1) -> dict:
-        dumped = self.folder / "gradients.safetensors"
-        self.train(plan, "--dump-gradients", dumped, data=self.data, world=world)
-        return read_safetensors(dumped)
-
     def test_trains_as_one_rank(self):
         for micro, micro_of_rank, world, *options in (
                 (4, 4, 2, "--mesh", "tp=2"), (4, 4, 2, "--mesh", "cp=2"), (4, 4, 4, "--mesh", "cp=2,tp=2"),
                 (4, 4, 2, "--stages", "2"), (2, 2, 2, "--stages", "2"), (2, 2, 4, "--stages", "2", "--mesh", "tp=2", "--remat", "full"),
                 (4, 4, 1, "--remat", "full")):
             with self.subTest(options=options, micro=micro):
-                expected = self.gradients(self.plan(micro=micro))
-                found = self.gradients(self.plan(*options, micro=micro_of_rank), world)
+                expected = self.trained_gradients(self.plan(micro=micro), self.data)
+                found = self.trained_gradients(self.plan(*options, micro=micro_of_rank), self.data, world)
                 self.assertNotIn("warning", self.said)  # of what is whole on each rank
                 self.assertEqual(found.keys(), expected.keys())
                 for name, gradient in expected.items():
@@ -92,12 +87,12 @@ class SiameseTest(OrielTestCase):
         for rejected in (POSITIONS, POSITIONS - 1):
             with self.subTest(rejected=rejected):
                 self.build({"preferred": POSITIONS, "rejected": rejected})
-                expected = self.gradients(self.plan())
+                expected = self.trained_gradients(self.plan(), self.data)
                 plan = self.plan("--stages", "2", "--explain-stages")
                 self.assertEqual(len(re.findall(r"stage: part layers\.\d+:", self.said)), LAYERS, self.said)
                 for program in json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"]:
                     self.assertLess(program["memory"]["parts"]["parameters"], whole - each)
-                found = self.gradients(plan, 2)
+                found = self.trained_gradients(plan, self.data, 2)
                 for name, gradient in expected.items():
                     self.assertLessEqual(relative_error(found[name], gradient), 1e-5, name)
 

@@ -52,14 +52,13 @@ class Loss:
 
     def __init__(self, path, samples: list[dict], random):
         model = in_f64(path)
-        self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         names = [value.name for value in model.graph.input]
         kept = [tensor for tensor in model.graph.initializer if tensor.name not in random.graph.parameters]
         parameters = [tensor for tensor in model.graph.initializer if tensor.name in random.graph.parameters]
         model.graph.input.extend(helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in parameters)
         del model.graph.initializer[:]
         model.graph.initializer.extend(kept)
-        self.values = {t.name: self.values[t.name] for t in parameters}
+        self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in parameters}
         self._evaluator = ReferenceEvaluator(model, new_ops=[GatherElements])
         self._inputs = {name: numpy.stack([sample[name] for sample in samples]) for name in names}
         self._inputs = {name: value.astype("f8") if value.dtype == numpy.float32 else value for name, value in self._inputs.items()}
@@ -76,8 +75,8 @@ def slope(loss: Loss, directions: dict) -> float:
     return (ends[0] - ends[1]) / (2 * STEP)
 
 
-def compare(path, samples: list[dict], random, measured: dict):
-    """Relative errors of the loss, and of the derivative along a direction that each gradient is in; and, where that is much, parameters that it is
+def compare(path, samples: list[dict], random, measured: dict, much: float):
+    """Relative errors of the loss, and of the derivative along a direction that each gradient is in; and, where that is above `much`, parameters that it is
     wrong for. None: the evaluator can't."""
     try:
         loss = Loss(path, samples, random)
@@ -103,7 +102,7 @@ def compare(path, samples: list[dict], random, measured: dict):
     off = abs(measured["losses"][0] - expected) / max(abs(expected), 1e-2)
     total = error(list(directions))
     where = ""
-    if total > 2e-3:
+    if total > much:
         each = {name: error([name]) for name in directions}
         where = ", ".join(f"{name} {each[name]:.2g}" for name in sorted(each, key=each.get, reverse=True)[:5])
         total = max(each.values())  # if each is right, the direction of all goes over a kink, or to other experts
