@@ -10,8 +10,8 @@ set(ORIEL_INSTALL_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/Oriel")
 set(ORIEL_KERNELS_HEADERS kernels/*.h kernels/common/*.h runtime/base/*.h)
 set(ORIEL_COMPILER_HEADERS
   ir/*/*.h ir/*/*.td frontend/float_types.h frontend/node_importer.h frontend/op_registry.h frontend/value_builder.h
-  passes/raise/match.h passes/strategize/cuts.h passes/strategize/grid.h passes/strategize/pipeline_schedule.h passes/strategize/placement.h
-  passes/strategize/positions.h passes/strategize/remat_policy.h passes/strategize/sharding.h passes/strategize/strategy.h
+  passes/raise/match.h passes/strategy/cuts.h passes/strategize/grid.h passes/strategy/pipeline_schedule.h passes/strategy/placement.h
+  passes/strategize/positions.h passes/strategy/remat_policy.h passes/strategize/sharding.h passes/strategy/strategy.h
   passes/propagate/op_split.h passes/propagate/reshard.h passes/partition/local_rule.h driver/plugin.h runtime/base/plugin.h)
 
 # _oriel_plugin_headers(<kernels|compiler> <folder>): installs the headers, and writes <folder>/abi.h into the build: the version

@@ -15,7 +15,7 @@
 #include "frontend/model_file.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/cost/cluster.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "passes/train/recipe.h"
 #include "runtime/plan/plan.pb.h"
 

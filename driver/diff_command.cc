@@ -8,7 +8,7 @@
 #include "driver/console.h"
 #include "driver/plan_diff.h"
 #include "driver/strategy_diff.h"
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategy/strategy_reader.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/verify.h"

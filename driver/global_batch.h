@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "frontend/model_inputs.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "passes/train/recipe.h"
 
 namespace oriel::driver {

@@ -3,7 +3,7 @@
 #define ORIEL_DRIVER_MEMORY_BUDGET_H_
 
 #include "absl/status/status.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::driver {

@@ -16,7 +16,7 @@
 #include "passes/cost/cluster_attribute.h"
 #include "passes/simulate/fold_blocks.h"
 #include "passes/stage/part_stages.h"
-#include "passes/strategize/strategy_text.h"
+#include "passes/strategy/strategy_text.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {

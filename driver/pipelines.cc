@@ -7,6 +7,7 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/divide/passes.h"
 #include "passes/fuse/passes.h"
 #include "passes/generate/passes.h"
 #include "passes/lower/passes.h"
@@ -181,12 +182,13 @@ void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
   // Before autodiff, so that forward and backward use the same parameters.
   passes.addPass(createCutConvolutions(options.strategy));
   passes.addPass(createCutProducts(options.strategy, options.recipe.loss.output));
-  // Behind the cuts: parts of a bias are with parts of a product.
+  // Behind the cuts: parts of a bias are with parts of a product, and heads are side by side.
   passes.addPass(createAddBiasesLast(options.strategy));
+  const bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
+  const std::string logits = hasClasses ? options.recipe.loss.output : "";
   // Before autodiff, whose backward then leaves the padding at zero by itself.
-  bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
-  passes.addPass(
-      createPadVocabulary(options.strategy, hasClasses ? options.recipe.loss.output : ""));
+  passes.addPass(createPadBlocks(options.strategy, logits));
+  passes.addPass(createPadVocabulary(options.strategy, logits));
   // Before autodiff, whose backward then is in the types of the forward; behind the padding, whose
   // ops have types too.
   if (options.recipe.precision.mixed) passes.addPass(createMixedPrecision(options.recipe));
@@ -222,6 +224,7 @@ void registerOrielPasses() {
   registerTrainPasses();
   registerVerifyPasses();
   registerStagePasses();
+  registerDividePasses();
   registerStrategizePasses();
   registerPropagatePasses();
   registerPartitionPasses();

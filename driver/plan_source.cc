@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "driver/sha256.h"
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategy/strategy_reader.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "driver/kernel_forms.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "passes/train/recipe.h"
 #include "runtime/plan/plan.pb.h"
 

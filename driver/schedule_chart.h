@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "passes/strategize/timeline.h"
+#include "passes/strategy/timeline.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::driver {

@@ -10,7 +10,7 @@
 #include "driver/simulation.h"
 #include "driver/vocabulary.h"
 #include "passes/stage/encoders.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel::driver {
 

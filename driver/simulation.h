@@ -15,7 +15,7 @@
 #include "passes/cost/software_stack.h"
 #include "passes/simulate/program_profile.h"
 #include "passes/simulate/step_simulator.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "passes/train/recipe.h"
 
 namespace oriel::driver {

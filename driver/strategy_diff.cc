@@ -77,6 +77,7 @@ Settings settingsOf(const Strategy& strategy) {
   settings.push_back({"zero", Unit::kNone, int64_t{strategy.zero}});
   settings.push_back({"hsdp", Unit::kNone, valueOf(strategy.hsdp)});
   settings.push_back({"sequence_parallel", Unit::kNone, strategy.sequenceParallel});
+  settings.push_back({"padding", Unit::kNone, strategy.padding});
   settings.push_back({"memory", Unit::kBytes, valueOf(strategy.memory)});
   addModules(strategy, &settings);
   addPipeline(strategy, &settings);

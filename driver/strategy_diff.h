@@ -5,7 +5,7 @@
 #include <string>
 
 #include "driver/comparison.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel::driver {
 

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategy/strategy_reader.h"
 
 namespace oriel::driver {
 namespace {

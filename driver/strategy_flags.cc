@@ -44,6 +44,8 @@ void addStrategyFlags(CLI::App* command, StrategyOptions* strategy, const std::s
       ->type_name("N");
   command->add_flag("--sp", strategy->sequenceParallel,
                     "Split the sequence over tp between layers");
+  command->add_flag("--padding", strategy->padding,
+                    "Give heads and columns that tp does not divide zeros behind their end");
   command
       ->add_option("--memory", strategy->memory,
                    "What a rank has: fail, and say what would help, if one needs more. Units: B, "

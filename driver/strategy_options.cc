@@ -11,8 +11,8 @@
 #include "driver/console.h"
 #include "passes/config/quantity.h"
 #include "passes/config/suggest.h"
-#include "passes/strategize/strategy_reader.h"
-#include "passes/strategize/strategy_text.h"
+#include "passes/strategy/strategy_reader.h"
+#include "passes/strategy/strategy_text.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -173,6 +173,7 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   }
   strategy.hsdp = options.hsdp;
   strategy.sequenceParallel = options.sequenceParallel;
+  strategy.padding = options.padding;
   if (!options.memory.empty()) {
     strategy.memory = bytesIn(options.memory);
     if (strategy.memory.value_or(0) == 0) {
@@ -222,6 +223,7 @@ std::vector<std::string> givenOptions(const StrategyOptions& options) {
   if (options.zero) given.push_back("--zero");
   if (options.hsdp) given.push_back("--hsdp");
   if (options.sequenceParallel) given.push_back("--sp");
+  if (options.padding) given.push_back("--padding");
   if (!options.stages.empty()) given.push_back("--stages");
   if (!options.schedule.empty()) given.push_back("--schedule");
   if (options.interleave) given.push_back("--interleave");

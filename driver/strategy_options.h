@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel::driver {
 
@@ -16,7 +16,7 @@ struct StrategyOptions {
   std::string file;
   std::vector<std::string> mesh;  // each AXIS=N
   std::optional<int64_t> zero, hsdp;
-  bool sequenceParallel = false;
+  bool sequenceParallel = false, padding = false;
   std::vector<std::string> stages;  // "4" or "auto 4"; or what is in each: "vision", "llm"
   std::string schedule, balance, placement, memory, remat;
   std::optional<int64_t> interleave, microbatches;

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategy/strategy_reader.h"
 #include "runtime/base/status_testing.h"
 
 namespace oriel::driver {
@@ -43,12 +43,14 @@ TEST(StrategyOptionsTest, ShorthandEqualsTheFile) {
   shorthand.zero = 2;
   shorthand.hsdp = 2;
   shorthand.sequenceParallel = true;
+  shorthand.padding = true;
   shorthand.remat = "selective";
   shorthand.world = 8;
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(shorthand));
   StrategyOptions file;
   file.file = writeStrategy(
-      "mesh: {dp: 4, tp: 2}\nzero: 2\nhsdp: 2\nsequence_parallel: true\nremat: selective\n");
+      "mesh: {dp: 4, tp: 2}\nzero: 2\nhsdp: 2\nsequence_parallel: true\npadding: true\n"
+      "remat: selective\n");
   file.world = 8;
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, strategyFromOptions(file));
   EXPECT_EQ(made, read);

@@ -10,7 +10,7 @@
 #include "passes/cost/cluster.h"
 #include "passes/cost/link_time.h"
 #include "passes/strategize/grid.h"
-#include "passes/strategize/placement.h"
+#include "passes/strategy/placement.h"
 
 namespace oriel {
 

@@ -1,7 +1,7 @@
 #include "passes/lower/copy_clock.h"
 
 #include "gtest/gtest.h"
-#include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategy/pipeline_schedule.h"
 
 namespace oriel {
 namespace {

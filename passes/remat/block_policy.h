@@ -4,7 +4,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/stage/blocks.h"
-#include "passes/strategize/remat_policy.h"
+#include "passes/strategy/remat_policy.h"
 
 namespace oriel {
 

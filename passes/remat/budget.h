@@ -9,7 +9,7 @@
 #include "passes/overlap/level_choice.h"
 #include "passes/remat/stash_graph.h"
 #include "passes/stage/blocks.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

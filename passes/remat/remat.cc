@@ -7,7 +7,7 @@
 #include "passes/remat/forward_graph.h"
 #include "passes/remat/passes.h"
 #include "passes/remat/stash_edit.h"
-#include "passes/strategize/remat_policy.h"
+#include "passes/strategy/remat_policy.h"
 
 namespace oriel {
 

@@ -1,8 +1,8 @@
-// What a step may take with `remat: auto`, of what `none` and `full` take.
+// What runs again as needed (`remat: auto`): what it may take, and which strategies are tried so.
 #ifndef ORIEL_PASSES_SEARCH_AS_NEEDED_H_
 #define ORIEL_PASSES_SEARCH_AS_NEEDED_H_
 
-#include "passes/search/search.h"
+#include "passes/search/trials.h"
 
 namespace oriel {
 
@@ -13,6 +13,11 @@ namespace oriel {
 // waits for the same collectives.
 double secondsAsNeeded(const Evaluation& none, const Evaluation& full, double atLeast,
                        double memory);
+
+// What fits only because it computes again may do with less of that, by as much as memory asks
+// for. All blocks are compiled for it, many times, and for each grid: what promises most is
+// tried, after all else, and no deep pipelines. The trials are sorted, and one fits.
+void tryAsNeeded(Trials& trials);
 
 }  // namespace oriel
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "passes/config/quantity.h"
 #include "passes/config/suggest.h"
-#include "passes/strategize/strategy_text.h"
+#include "passes/strategy/strategy_text.h"
 
 namespace oriel {
 
@@ -87,6 +87,9 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
   } else if (key == "sp" || key == "apart") {
     if (value != "on" && value != "off") return badValue(word, absl::StrCat(key, " is on or off"));
     (key == "sp" ? pins->sequenceParallel : pins->apart) = value == "on";
+  } else if (key == "padding") {
+    if (value != "on" && value != "off") return badValue(word, "padding is on or off");
+    pins->padding = value == "on";
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no '", key, "' to fix", suggestion(key, pinKeys())));
@@ -114,6 +117,7 @@ Strategy Candidate::strategy() const {
   strategy.zero = zero;
   if (shards < dp && zero > 0) strategy.hsdp = shards;
   strategy.sequenceParallel = sequenceParallel;
+  strategy.padding = padding && tp > 1;
   if (apart) {
     strategy.modules = *apart;
     for (Strategy::Module& module : strategy.modules) module.mesh = Mesh{dp * ofSample(), 1, 1};
@@ -140,6 +144,7 @@ std::string Candidate::shortText() const {
   if (interleave > 1) absl::StrAppend(&text, ":", interleave);
   absl::StrAppend(&text, " remat=", rematName(remat));
   if (sequenceParallel) absl::StrAppend(&text, " sp");
+  if (padding && tp > 1) absl::StrAppend(&text, " padding");
   if (apart) absl::StrAppend(&text, " apart");
   if (placement != Placement::kPpOutermost) {
     absl::StrAppend(&text, " ", placementName(placement));
@@ -171,6 +176,7 @@ std::vector<std::string> Pins::words() const {
   if (remat) words.push_back(absl::StrCat("remat=", rematName(*remat)));
   if (sequenceParallel) words.push_back(absl::StrCat("sp=", *sequenceParallel ? "on" : "off"));
   if (apart) words.push_back(absl::StrCat("apart=", *apart ? "on" : "off"));
+  if (padding) words.push_back("padding=on");
   if (placement) words.push_back(absl::StrCat("placement=", placementName(*placement)));
   return words;
 }
@@ -200,7 +206,8 @@ std::string pinsHelp() {
   return absl::StrCat(
       text,
       ", schedule, remat (none, selective, full), sp (on, off), apart (on, "
-      "off: whether encoders are not split where tp or cp split the rest), placement "
+      "off: whether encoders are not split where tp or cp split the rest), padding (on, off: of "
+      "what tp does not divide), placement "
       "(pp_outermost, dp_outermost: what is farthest apart)");
 }
 

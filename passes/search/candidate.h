@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 
@@ -27,6 +27,7 @@ struct Candidate {
   RematPolicy remat = RematPolicy::kNone;
   std::optional<int64_t> memory;  // bytes that a rank may use, of `auto`
   bool sequenceParallel = false;
+  bool padding = false;  // where tp does not divide; the same in all
   Placement placement = Placement::kPpOutermost;
   // With tp: these modules (of the model's encoders) aren't split, and each of the tp ranks has
   // samples of its own for them. Null: they are split as all.
@@ -58,6 +59,7 @@ struct Pins {
   std::optional<ScheduleKind> schedule;
   std::optional<RematPolicy> remat;
   std::optional<bool> sequenceParallel, apart;
+  bool padding = false;
   std::optional<Placement> placement;
 
   bool allow(const Candidate& candidate) const;

@@ -1,11 +1,6 @@
 #include "passes/search/search.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <queue>
@@ -14,8 +9,9 @@
 #include <utility>
 
 #include "passes/search/as_needed.h"
-#include "passes/search/group_costs.h"
+#include "passes/search/local_search.h"
 #include "passes/search/preference.h"
+#include "passes/search/trials.h"
 
 namespace oriel {
 
@@ -27,8 +23,6 @@ constexpr size_t kAtATime = 4;
 constexpr int64_t kFirstLookAhead = 32;
 // Of the devices' memory, what does not fit for sure in a strategy that is much like another.
 constexpr double kTooMuch = 1.02;
-// Of a bound's bytes: stages are not equal, and the first one may be the small one.
-constexpr double kSureBytes = 0.85;
 
 // Its group on one stage, with nothing sharded. On as many ranks as candidates of one stage have,
 // so that the model is of the same microbatch.
@@ -37,6 +31,7 @@ Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
   one.tp = c.tp;
   one.cp = c.cp;
   one.sequenceParallel = c.sequenceParallel;
+  one.padding = c.padding;
   one.apart = c.apart;
   one.micro = c.micro;
   one.remat = c.remat;
@@ -64,17 +59,10 @@ bool takesNoLess(const Candidate& c, const Candidate& other) {
   return same(c) == same(other) && other.micro <= c.micro && isShardedLess;
 }
 
-bool isFaster(const TriedStrategy& a, const TriedStrategy& b) {
-  if (a.fits != b.fits) return a.fits;
-  const double first = a.fits ? a.evaluation.seconds : a.evaluation.peakBytes();
-  const double second = b.fits ? b.evaluation.seconds : b.evaluation.peakBytes();
-  return std::tie(first, a.candidate) < std::tie(second, b.candidate);
-}
-
 class Searcher {
  public:
   Searcher(const SearchProblem& problem, const SearchOptions& options, const Evaluate& evaluate)
-      : problem_(problem), options_(options), evaluate_(evaluate) {}
+      : problem_(problem), options_(options), trials_(problem, options, evaluate) {}
 
   absl::StatusOr<SearchResult> run() {
     candidates_ = allCandidates(problem_);
@@ -92,20 +80,22 @@ class Searcher {
     }
     result_.isWhole = queue_.empty() || !mayImprove(queue_.top());
     // Where memory is not the reason.
-    if (result_.tried.empty() && !firstError_.ok() &&
-        (result_.impossible == result_.candidates || result_.leastBytes <= memory())) {
-      return firstError_;
+    if (result_.tried.empty() && !trials_.firstError().ok() &&
+        (result_.impossible == result_.candidates || result_.leastBytes <= trials_.memory())) {
+      return trials_.firstError();
     }
-    std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
+    trials_.sort();
     if (isByTime() && result_.found()) {
-      tryVariants();
-      climb();
+      tryVariants(trials_);
+      climb(trials_);
       // They are shown, and may be what computes again as needed.
-      if (options_.explain) tryAll(unknownNeighboursOf(simplestOf(result_.tried, options_)));
-      recomputeAsNeeded();
-      lookAround();
+      if (options_.explain) {
+        trials_.tryAll(trials_.untriedNeighboursOf(simplestOf(result_.tried, options_)));
+      }
+      tryAsNeeded(trials_);
+      lookAround(trials_);
     }
-    result_.isWhole = result_.isWhole && !isTimeUp_;
+    result_.isWhole = result_.isWhole && !trials_.wasTimeUp();
     return std::move(result_);
   }
 
@@ -125,8 +115,6 @@ class Searcher {
     }
   };
 
-  double memory() const { return static_cast<double>(problem_.cluster.device.memory); }
-
   // For the bounds of groups: what a microbatch takes at each tp and cp, of about as many samples
   // as may fit.
   void findLeastCosts() {
@@ -143,15 +131,15 @@ class Searcher {
         const Candidate& like = (next == all.begin() ? next : std::prev(next))->second;
         asked.push_back(representativeOf(like, problem_));
         asked.back().remat = RematPolicy::kNone;
-        if (costs_.isExact(asked.back())) asked.pop_back();
+        if (trials_.costs().isExact(asked.back())) asked.pop_back();
       }
       isSmall = false;
-      const std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
+      const std::vector<absl::StatusOr<Evaluation>> found = trials_.evaluate(asked);
       for (size_t i = 0; i < asked.size(); ++i) {
         if (!found[i].ok()) continue;
-        costs_.learn(asked[i], found[i]->microbatch);
+        trials_.costs().learn(asked[i], found[i]->microbatch);
         if (!anchor_) anchor_ = asked[i];
-        isSmall |= found[i]->microbatch.stash * kStep < memory();
+        isSmall |= found[i]->microbatch.stash * kStep < trials_.memory();
       }
     }
   }
@@ -161,33 +149,15 @@ class Searcher {
     if (!anchor_ || problem_.pins.remat) return;
     Candidate one = *anchor_;
     one.remat = RematPolicy::kSelective;
-    const std::vector<absl::StatusOr<Evaluation>> found = evaluateAll({one});
+    const std::vector<absl::StatusOr<Evaluation>> found = trials_.evaluate({one});
     if (!found.front().ok()) return;
-    const MicrobatchCost all = costs_.least(*anchor_), some = found.front()->microbatch;
+    const MicrobatchCost all = trials_.costs().least(*anchor_), some = found.front()->microbatch;
     if (all.stash != some.stash || all.backward != some.backward) return;
     candidates_.erase(
         std::remove_if(candidates_.begin(), candidates_.end(),
                        [](const Candidate& c) { return c.remat == RematPolicy::kSelective; }),
         candidates_.end());
     result_.isSelectiveNone = true;
-  }
-
-  Bound leastBoundOf(const Candidate& c) const {
-    const MicrobatchCost cost = costs_.least(c);
-    return boundOf(c, cost, problem_.cluster, knownLeastRuns(c, cost.parts));
-  }
-
-  // The same for many candidates.
-  double knownLeastRuns(const Candidate& c, const std::vector<double>& parts) const {
-    if (c.pp == 1 || parts.empty()) return 0;
-    const auto [known, isNew] =
-        leastRuns_.try_emplace({{c.micro, c.microbatches, c.interleave, c.pp},
-                                {c.tp, c.cp, c.sequenceParallel, c.apart},
-                                c.remat,
-                                c.schedule},
-                               0);
-    if (isNew) known->second = leastRuns(c, parts);
-    return known->second;
   }
 
   // What the search goes by.
@@ -198,8 +168,8 @@ class Searcher {
   std::optional<double> leastOf(const Group& group) const {
     std::optional<double> least;
     for (const Candidate& c : group) {
-      const Bound bound = leastBoundOf(c);
-      if (bound.bytes * kSureBytes > memory()) continue;
+      const Bound bound = trials_.leastBoundOf(c);
+      if (!trials_.mayFit(bound)) continue;
       least = std::min(least.value_or(valueOf(bound)), valueOf(bound));
     }
     return least;
@@ -208,7 +178,7 @@ class Searcher {
   // Larger microbatches first, since they tell about smaller ones.
   void queueGroups() {
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-      for (const Candidate& c : group->second) noteBytes(leastBoundOf(c).bytes);
+      for (const Candidate& c : group->second) noteBytes(trials_.leastBoundOf(c).bytes);
       queueGroup(group->second);
     }
   }
@@ -229,20 +199,16 @@ class Searcher {
   // wanted.
   std::optional<double> limit() const {
     if (static_cast<int64_t>(fitting_.size()) < options_.wanted) return std::nullopt;
-    return options_.wanted == 1 ? leastSeconds_ : fitting_[options_.wanted - 1];
+    return options_.wanted == 1 ? trials_.leastSeconds() : fitting_[options_.wanted - 1];
   }
 
   bool mayImprove(const Entry& entry) const {
     return !isByTime() || !limit() || entry.bound < *limit();
   }
-  bool isTimeUp() {
-    const bool mayEnd = std::isfinite(leastSeconds_);
-    isTimeUp_ = isTimeUp_ || (mayEnd && options_.isTimeUp());
-    return isTimeUp_;
-  }
   bool isEnd() {
     if (!isByTime() && !fitting_.empty()) return true;
-    return isTimeUp() || !mayImprove(queue_.top()) || result_.simulated >= options_.mostSimulated;
+    return trials_.isTimeUp() || !mayImprove(queue_.top()) ||
+           result_.simulated >= options_.mostSimulated;
   }
 
   void runRound() {
@@ -261,15 +227,15 @@ class Searcher {
           continue;
         }
         // One tells about the others that split layers alike.
-        if (!costs_.isExact(c) && !pieces.insert(piecesOf(c)).second) {
+        if (!trials_.costs().isExact(c) && !pieces.insert(piecesOf(c)).second) {
           later.push_back(std::move(entry));
           continue;
         }
-        if (costs_.isExact(c)) {
+        if (trials_.costs().isExact(c)) {
           queueMembers(*entry.group);
           continue;
         }
-      } else if (known(entry.candidate)) {
+      } else if (trials_.known(entry.candidate)) {
         continue;  // as a neighbour
       } else if (takesTooMuch(entry.candidate)) {
         ++result_.impossible;
@@ -280,7 +246,7 @@ class Searcher {
       entries.push_back(std::move(entry));
     }
     for (Entry& entry : later) queue_.push(std::move(entry));
-    std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
+    std::vector<absl::StatusOr<Evaluation>> found = trials_.evaluate(asked);
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].group) {
         takeGroup(*entries[i].group, asked[i], found[i]);
@@ -297,9 +263,9 @@ class Searcher {
         result_.simulated < nextLookAhead_) {
       return;
     }
-    std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
-    tryVariants();
-    climb();
+    trials_.sort();
+    tryVariants(trials_);
+    climb(trials_);
     while (nextLookAhead_ <= result_.simulated) nextLookAhead_ *= 2;
   }
 
@@ -307,7 +273,7 @@ class Searcher {
   bool takesTooMuch(const Candidate& c) const {
     return std::any_of(result_.tried.begin(), result_.tried.end(), [&](const TriedStrategy& tried) {
       return !tried.fits && takesNoLess(c, tried.candidate) &&
-             tried.evaluation.peakBytes() > kTooMuch * memory();
+             tried.evaluation.peakBytes() > kTooMuch * trials_.memory();
     });
   }
 
@@ -317,14 +283,14 @@ class Searcher {
       result_.impossible += static_cast<int64_t>(group.size());
       return;
     }
-    costs_.learn(simulated, found->microbatch);
+    trials_.costs().learn(simulated, found->microbatch);
     queueMembers(group);
   }
 
   void queueMembers(const Group& group) {
     for (const Candidate& c : group) {
-      const Bound bound = leastBoundOf(c);
-      if (bound.bytes * kSureBytes > memory()) {
+      const Bound bound = trials_.leastBoundOf(c);
+      if (!trials_.mayFit(bound)) {
         ++result_.impossible;
       } else {
         queue_.push({valueOf(bound), order_++, nullptr, c});
@@ -337,254 +303,23 @@ class Searcher {
       ++result_.impossible;
       return;
     }
-    const TriedStrategy& tried = addTried(entry.candidate, *std::move(found), entry.bound);
+    const TriedStrategy& tried = trials_.add(entry.candidate, *std::move(found), entry.bound);
     if (!tried.fits) return;
     fitting_.insert(std::upper_bound(fitting_.begin(), fitting_.end(), tried.evaluation.seconds),
                     tried.evaluation.seconds);
   }
 
-  const TriedStrategy& addTried(const Candidate& candidate, Evaluation evaluation, double bound) {
-    const bool fits = evaluation.peakBytes() <= memory();
-    if (fits) leastSeconds_ = std::min(leastSeconds_, evaluation.seconds);
-    result_.tried.push_back({candidate, std::move(evaluation), fits, bound});
-    return result_.tried.back();
-  }
-
-  // Of strategies that were tried: other numbers of stages on a grid, encoders on a mesh of their
-  // own, and stages side by side, where that could be the best if it gained what their bounds
-  // differ by, or about what the encoders take of a forward, or all that stages wait for each other
-  // but for the fill.
-  void tryVariants() {
-    tryPromising([&](const TriedStrategy& tried, const Candidate& other) -> std::optional<double> {
-      const Candidate& from = tried.candidate;
-      if (other.interleave == from.interleave && other.apart == from.apart) return std::nullopt;
-      const double gain = other.apart == from.apart
-                              ? leastBoundOf(other).seconds / leastBoundOf(from).seconds
-                              : 1 - problem_.encoderShare;
-      return tried.evaluation.seconds * gain;
-    });
-    tryPromising([&](const TriedStrategy& tried, const Candidate& other) -> std::optional<double> {
-      if (other.placement == tried.candidate.placement) return std::nullopt;
-      return std::max(leastBoundOf(other).seconds,
-                      tried.evaluation.seconds * (1 - tried.evaluation.bubble));
-    });
-  }
-
-  // Those neighbours of what was tried from which most can be expected: `secondsOf` says what they
-  // may take, or that they are not meant.
-  void tryPromising(const std::function<std::optional<double>(const TriedStrategy&,
-                                                              const Candidate&)>& secondsOf) {
-    std::vector<std::pair<double, Candidate>> expected;
-    for (const TriedStrategy& tried : result_.tried) {
-      const Candidate& from = tried.candidate;
-      if (!tried.fits || (from.pp == 1 && from.ofSample() == 1)) continue;
-      for (const Candidate& other : neighboursOf(from, problem_)) {
-        if (other.pp != from.pp || known(other)) continue;
-        const std::optional<double> seconds = secondsOf(tried, other);
-        if (seconds && *seconds < result_.tried.front().evaluation.seconds) {
-          expected.push_back({*seconds, other});
-        }
-      }
-    }
-    std::sort(expected.begin(), expected.end());
-    std::vector<Candidate> asked;
-    constexpr size_t kMax = 16;
-    for (const auto& [seconds, other] : expected) {
-      const bool isAsked = std::find(asked.begin(), asked.end(), other) != asked.end();
-      if (!isAsked && asked.size() < kMax) asked.push_back(other);
-    }
-    tryAll(asked);
-  }
-
-  void tryAll(const std::vector<Candidate>& asked) {
-    if (isTimeUp()) return;
-    std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
-    for (size_t i = 0; i < asked.size(); ++i) {
-      if (found[i].ok()) {
-        addTried(asked[i], *std::move(found[i]), 0);
-      } else {
-        failed_.insert(asked[i]);
-      }
-    }
-    std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
-  }
-
-  // What differs from the fastest in one choice and may be faster, until nothing is. First in the
-  // number of stages on a grid, which takes many steps of one.
-  void climb() {
-    while (true) {
-      const Candidate from = result_.tried.front().candidate;
-      tryAll(withOtherInterleave(promisingNeighboursOf(from), from));
-      if (!(result_.tried.front().candidate == from)) continue;
-      tryAll(promisingNeighboursOf(from));
-      if (result_.tried.front().candidate == from) return;
-    }
-  }
-
-  // What fits only because it computes again may do with less of that, by as much as memory asks
-  // for. All blocks are compiled for it, many times, and for each grid: what promises most is
-  // tried, after all else, and no deep pipelines.
-  void recomputeAsNeeded() {
-    if (problem_.pins.remat) return;
-    constexpr size_t kAtOnce = 2;
-    constexpr int kRounds = 3;
-    for (int round = 0; round < kRounds; ++round) {
-      std::vector<Candidate> asked;
-      for (const auto& [seconds, candidate] : expectedAsNeeded()) {
-        // One tells about others that differ in what is sharded.
-        auto isLike = [c = &candidate](const Candidate& other) {
-          return std::tie(other.pp, other.tp, other.cp, other.micro) ==
-                 std::tie(c->pp, c->tp, c->cp, c->micro);
-        };
-        const bool isNew = std::none_of(asked.begin(), asked.end(), isLike);
-        if (isNew && asked.size() < kAtOnce) asked.push_back(candidate);
-      }
-      if (asked.empty()) return;
-      tryAll(asked);
-    }
-  }
-
-  // The candidates that may be faster so than the fastest, with about what they would take.
-  std::vector<std::pair<double, Candidate>> expectedAsNeeded() {
-    constexpr int64_t kMostStages = 2;  // more took minutes
-    // By what they take, at least, if nothing runs again.
-    std::set<std::pair<double, Candidate>> fastIfNone;
-    for (const TriedStrategy& tried : result_.tried) {
-      if (tried.candidate.remat == RematPolicy::kAuto ||
-          tried.candidate.pp * tried.candidate.interleave > kMostStages)
-        continue;
-      const Candidate none = tried.candidate.with(RematPolicy::kNone);
-      const Candidate full = tried.candidate.with(RematPolicy::kFull);
-      // Not as it was simulated: what does not fit has less overlap.
-      const double seconds = leastBoundOf(none).seconds;
-      const TriedStrategy *whole = known(none), *least = known(full);
-      const bool mayFit = least ? least->fits : leastBoundOf(full).bytes * kSureBytes <= memory();
-      const bool isMeant = mayFit && !(whole && whole->fits);
-      if (isMeant && seconds < secondsToBeat(none, result_.tried, options_))
-        fastIfNone.insert({seconds, none});
-    }
-    constexpr size_t kMax = 8;
-    std::vector<Candidate> missing;
-    while (fastIfNone.size() > kMax) fastIfNone.erase(std::prev(fastIfNone.end()));
-    for (const auto& [seconds, none] : fastIfNone) {
-      for (const Candidate& c : {none, none.with(RematPolicy::kFull)}) {
-        if (!known(c) && failed_.count(c) == 0) missing.push_back(c);
-      }
-    }
-    tryAll(missing);
-    std::vector<std::pair<double, Candidate>> expected;
-    for (const auto& [atLeast, candidate] : fastIfNone) {
-      const TriedStrategy* none = known(candidate);
-      const TriedStrategy* full = known(candidate.with(RematPolicy::kFull));
-      const Candidate asNeeded = candidate.with(RematPolicy::kAuto, problem_.cluster.device.memory);
-      if (!none || none->fits || !full || !full->fits || known(asNeeded) ||
-          failed_.count(asNeeded) > 0) {
-        continue;
-      }
-      const double seconds = secondsAsNeeded(none->evaluation, full->evaluation, atLeast, memory());
-      if (seconds < secondsToBeat(asNeeded, result_.tried, options_))
-        expected.push_back({seconds, asNeeded});
-    }
-    std::sort(expected.begin(), expected.end());
-    return expected;
-  }
-
-  std::vector<Candidate> promisingNeighboursOf(const Candidate& from) const {
-    std::vector<Candidate> promising;
-    for (const Candidate& candidate : unknownNeighboursOf(from)) {
-      if (leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds) {
-        promising.push_back(candidate);
-      }
-    }
-    return promising;
-  }
-
-  static std::vector<Candidate> withOtherInterleave(const std::vector<Candidate>& neighbours,
-                                                    const Candidate& from) {
-    std::vector<Candidate> others;
-    for (const Candidate& other : neighbours) {
-      const bool isInterleaved = from.interleave > 1 && other.interleave > 1;
-      if (isInterleaved && other.interleave != from.interleave) others.push_back(other);
-    }
-    return others;
-  }
-
-  // What is next to the best, which goes to the front.
-  void lookAround() {
-    Candidate best = simplestOf(result_.tried, options_);
-    auto isStill = [&] {
-      const Candidate before = std::exchange(best, simplestOf(result_.tried, options_));
-      return before == best;
-    };
-    while (options_.explain) {
-      tryAll(withOtherInterleave(unknownNeighboursOf(best), best));
-      if (!isStill()) continue;
-      tryAll(unknownNeighboursOf(best));
-      if (isStill()) break;
-    }
-    const auto place = std::find_if(result_.tried.begin(), result_.tried.end(),
-                                    [&](const auto& tried) { return tried.candidate == best; });
-    std::rotate(result_.tried.begin(), place, std::next(place));
-    for (const Candidate& candidate : neighboursOf(best, problem_)) {
-      const TriedStrategy* tried = known(candidate);
-      const bool isOtherInAll = best.remat == RematPolicy::kAuto &&
-                                candidate.remat == RematPolicy::kNone &&
-                                !(candidate == best.with(RematPolicy::kNone));
-      // What does not fit without would compute again as needed.
-      if (tried && (tried->fits || !isOtherInAll)) result_.neighbours.push_back(*tried);
-    }
-  }
-
-  std::vector<Candidate> unknownNeighboursOf(const Candidate& candidate) const {
-    std::vector<Candidate> unknown;
-    for (const Candidate& other : neighboursOf(candidate, problem_)) {
-      const bool isUseless = other.remat == RematPolicy::kAuto ||
-                             (result_.isSelectiveNone && other.remat == RematPolicy::kSelective);
-      if (!isUseless && !known(other) && failed_.count(other) == 0) unknown.push_back(other);
-    }
-    return unknown;
-  }
-
-  const TriedStrategy* known(const Candidate& candidate) const {
-    for (const TriedStrategy& tried : result_.tried) {
-      if (tried.candidate == candidate) return &tried;
-    }
-    return nullptr;
-  }
-
-  std::vector<absl::StatusOr<Evaluation>> evaluateAll(const std::vector<Candidate>& candidates) {
-    std::vector<Strategy> strategies;
-    for (const Candidate& candidate : candidates) strategies.push_back(candidate.strategy());
-    result_.simulated += static_cast<int64_t>(strategies.size());
-    std::vector<absl::StatusOr<Evaluation>> found = evaluate_(strategies);
-    for (const auto& evaluation : found) {
-      if (firstError_.ok() && !evaluation.ok()) firstError_ = evaluation.status();
-    }
-    return found;
-  }
-
   const SearchProblem& problem_;
   const SearchOptions& options_;
-  const Evaluate& evaluate_;
+  Trials trials_;
+  SearchResult& result_ = trials_.result;
   std::vector<Candidate> candidates_;
-  GroupCosts costs_;
-  // By the samples of a microbatch, their number, stages and grids; what splits them; what runs
-  // again; when.
-  using SplitKey =
-      std::tuple<int64_t, int64_t, bool, std::shared_ptr<const std::vector<Strategy::Module>>>;
-  using RunsKey = std::tuple<std::array<int64_t, 4>, SplitKey, RematPolicy, ScheduleKind>;
-  mutable std::map<RunsKey, double> leastRuns_;
   std::optional<Candidate> anchor_;  // the first that is known
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;
   size_t order_ = 0;
-  std::set<Candidate> failed_;   // neighbours that can't be
-  std::vector<double> fitting_;  // seconds of those of the space that fit, ascending
-  double leastSeconds_ = std::numeric_limits<double>::infinity();  // of all that fit
-  int64_t nextLookAhead_ = kFirstLookAhead;                        // when so many are simulated
-  bool isTimeUp_ = false;
-  absl::Status firstError_;
-  SearchResult result_;
+  std::vector<double> fitting_;              // seconds of those of the space that fit, ascending
+  int64_t nextLookAhead_ = kFirstLookAhead;  // when so many are simulated
 };
 
 }  // namespace

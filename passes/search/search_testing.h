@@ -1,10 +1,11 @@
-// A cluster for tests of the search.
+// A cluster and a training for tests of the search.
 #ifndef ORIEL_PASSES_SEARCH_SEARCH_TESTING_H_
 #define ORIEL_PASSES_SEARCH_SEARCH_TESTING_H_
 
 #include <cstdint>
 
 #include "passes/cost/cluster.h"
+#include "passes/search/space.h"
 
 namespace oriel {
 
@@ -24,6 +25,16 @@ inline Cluster TwoLevelCluster(int64_t nodes, int64_t devices) {
   slow.bandwidth = 10e9;
   cluster.links = {fast, slow};
   return cluster;
+}
+
+// A batch of 32 on such a cluster.
+inline SearchProblem ProblemOn(int64_t nodes, int64_t devices) {
+  SearchProblem problem;
+  problem.cluster = TwoLevelCluster(nodes, devices);
+  problem.ranks = nodes * devices;
+  problem.globalBatch = 32;
+  problem.parts = 8;
+  return problem;
 }
 
 }  // namespace oriel

@@ -90,6 +90,7 @@ class Space {
 
   void addMicrobatches(int64_t tp, int64_t cp, int64_t pp) {
     Candidate candidate;
+    candidate.padding = pins_.padding;
     candidate.tp = tp;
     candidate.cp = cp;
     candidate.pp = pp;

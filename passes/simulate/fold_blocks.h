@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/stage/parts.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "passes/train/recipe.h"
 
 namespace oriel {

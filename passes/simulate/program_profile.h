@@ -13,7 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/program_memory.h"
 #include "passes/simulate/step_simulator.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

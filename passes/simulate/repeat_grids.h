@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "passes/simulate/program_profile.h"
-#include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategy/pipeline_schedule.h"
 
 namespace oriel {
 

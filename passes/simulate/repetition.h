@@ -11,7 +11,7 @@
 
 #include "passes/simulate/program_profile.h"
 #include "passes/simulate/repeat_grids.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 #include "passes/train/recipe.h"
 
 namespace oriel {

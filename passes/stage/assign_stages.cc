@@ -11,7 +11,7 @@
 #include "passes/stage/parts.h"
 #include "passes/stage/passes.h"
 #include "passes/strategize/programs.h"
-#include "passes/strategize/strategy_option.h"
+#include "passes/strategize/strategy_pass.h"
 
 namespace oriel {
 
@@ -149,10 +149,10 @@ class StageAssigner {
   std::vector<int64_t> stageOf_;  // by part
 };
 
-struct AssignStages : impl::AssignStagesBase<AssignStages> {
-  using AssignStagesBase::AssignStagesBase;
+struct AssignStages : StrategyPass<impl::AssignStagesBase<AssignStages>> {
+  using StrategyPass::StrategyPass;
   AssignStages(Strategy strategy, int64_t count, const LaunchForms& forms, bool explained)
-      : given(std::move(strategy)) {
+      : StrategyPass(std::move(strategy)) {
     microbatches = count;
     explain = explained;
     fused = forms.fused;
@@ -164,19 +164,14 @@ struct AssignStages : impl::AssignStagesBase<AssignStages> {
     registerLaunchDialects(registry);
   }
 
-  void runOnOperation() override {
-    mlir::ModuleOp module = getOperation();
-    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+  mlir::LogicalResult run(mlir::ModuleOp module, const Strategy& strategy) override {
     auto forward = module.lookupSymbol<mlir::func::FuncOp>("forward");
     if (!forward) {
-      module.emitError("has no segment @forward: run the train phase first");
-      return signalPassFailure();
+      return module.emitError("has no segment @forward: run the train phase first");
     }
-    StageAssigner assigner(module, forward, *given, microbatches, {fused, generated});
-    if (failed(assigner.run(explain ? &llvm::errs() : nullptr))) signalPassFailure();
+    StageAssigner assigner(module, forward, strategy, microbatches, {fused, generated});
+    return assigner.run(explain ? &llvm::errs() : nullptr);
   }
-
-  std::optional<Strategy> given;
 };
 
 }  // namespace

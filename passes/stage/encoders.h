@@ -6,7 +6,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/stage/parts.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

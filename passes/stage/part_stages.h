@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "passes/stage/parts.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

@@ -5,7 +5,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/launches.h"
 #include "passes/stage/parts.h"
-#include "passes/strategize/remat_policy.h"
+#include "passes/strategy/remat_policy.h"
 
 namespace oriel {
 

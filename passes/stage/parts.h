@@ -9,7 +9,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/stage/block_names.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_STAGE_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "passes/strategize/strategy_option.td"
 
 def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
   let summary = "Says which pipeline stage each op of the forward is in";
@@ -37,7 +38,7 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    StrategyOption,
     Option<"microbatches", "microbatches", "int64_t", "1", "Microbatches of a step">,
     Option<"explain", "explain", "bool", "false",
            "Print to standard error the blocks, what each part costs, and the stages">,
@@ -87,7 +88,7 @@ def SplitStages : Pass<"oriel-split-stages", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    StrategyOption,
     Option<"microbatches", "microbatches", "int64_t", "1", "Microbatches of a step">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];

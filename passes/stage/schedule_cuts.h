@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "passes/strategize/pipeline_schedule.h"
-#include "passes/strategize/timeline.h"
+#include "passes/strategy/pipeline_schedule.h"
+#include "passes/strategy/timeline.h"
 
 namespace oriel {
 

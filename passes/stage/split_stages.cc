@@ -6,11 +6,11 @@
 #include "passes/stage/passes.h"
 #include "passes/stage/segment_split.h"
 #include "passes/stage/sums.h"
-#include "passes/strategize/pipeline_schedule.h"
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/schedule.h"
-#include "passes/strategize/strategy_option.h"
+#include "passes/strategize/strategy_pass.h"
+#include "passes/strategy/pipeline_schedule.h"
 #include "passes/train/autodiff.h"
 #include "passes/train/isolate.h"
 
@@ -549,23 +549,19 @@ class StageSplitter {
   int sumsProgram_ = 0;                                    // that counts loss and tokens
 };
 
-struct SplitStages : impl::SplitStagesBase<SplitStages> {
-  using SplitStagesBase::SplitStagesBase;
-  SplitStages(Strategy strategy, int64_t count) : given(std::move(strategy)) {
+struct SplitStages : StrategyPass<impl::SplitStagesBase<SplitStages>> {
+  using StrategyPass::StrategyPass;
+  SplitStages(Strategy strategy, int64_t count) : StrategyPass(std::move(strategy)) {
     microbatches = count;
   }
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    if (given->stageCount() == 1) return;
+  LogicalResult run(ModuleOp module, const Strategy& strategy) override {
+    if (strategy.stageCount() == 1) return success();
     for (auto segment : module.getOps<mlir::func::FuncOp>()) {
-      if (mlir::failed(ir::checkOrigins(segment))) return signalPassFailure();
+      if (failed(ir::checkOrigins(segment))) return failure();
     }
-    if (failed(StageSplitter(module, *given, microbatches).run())) signalPassFailure();
+    return StageSplitter(module, strategy, microbatches).run();
   }
-
-  std::optional<Strategy> given;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
 #include "passes/strategize/storage_groups.h"
-#include "passes/strategize/strategy_option.h"
+#include "passes/strategize/strategy_pass.h"
 #include "passes/strategize/tensor_cuts.h"
 
 namespace oriel {
@@ -315,30 +315,27 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
   return success();
 }
 
-struct Annotate : impl::AnnotateBase<Annotate> {
-  using AnnotateBase::AnnotateBase;
-  Annotate(Strategy strategy, int64_t count, bool explained) : given(std::move(strategy)) {
+struct Annotate : StrategyPass<impl::AnnotateBase<Annotate>> {
+  using StrategyPass::StrategyPass;
+  Annotate(Strategy strategy, int64_t count, bool explained) : StrategyPass(std::move(strategy)) {
     microbatches = count;
     explain = explained;
   }
 
-  void runOnOperation() override {
-    mlir::ModuleOp module = getOperation();
-    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+  mlir::LogicalResult run(mlir::ModuleOp module, const Strategy& strategy) override {
     if (microbatches < 1) {
-      module.emitError("a step of ")
-          << microbatches.getValue() << " microbatches: at least one is needed";
-      return signalPassFailure();
+      return module.emitError("a step of ")
+             << microbatches.getValue() << " microbatches: at least one is needed";
     }
-    if (failed(checkNames(module, *given))) return signalPassFailure();
+    if (failed(checkNames(module, strategy))) return failure();
     const llvm::SmallVector<mlir::ModuleOp> programs = llvm::to_vector(ir::programsOf(module));
     std::vector<Strategy> strategies;
     for (auto [grid, program] : llvm::enumerate(programs)) {
       for (mlir::func::FuncOp forward : ir::segmentsOfKind(program, "forward")) {
-        if (failed(ir::SegmentRoles::read(forward))) return signalPassFailure();
+        if (failed(ir::SegmentRoles::read(forward))) return failure();
       }
-      mlir::FailureOr<Strategy> own = strategyOf(program, grid, *given);
-      if (failed(own)) return signalPassFailure();
+      mlir::FailureOr<Strategy> own = strategyOf(program, grid, strategy);
+      if (failed(own)) return failure();
       strategies.push_back(*std::move(own));
     }
     std::vector<Annotator> annotators;
@@ -350,24 +347,23 @@ struct Annotate : impl::AnnotateBase<Annotate> {
     Positions positions;
     if (!contextSizes.empty()) {
       positions = findPositions(module);
-      if (failed(checkPositions(module, positions, contextSizes))) return signalPassFailure();
+      if (failed(checkPositions(module, positions, contextSizes))) return failure();
       setPositions(positions);
     }
     std::set<WholePositions> warned;
     for (Annotator& annotator : annotators) {
-      if (failed(annotator.prepare(positions, warned))) return signalPassFailure();
+      if (failed(annotator.prepare(positions, warned))) return failure();
     }
-    if (given->zero > 0) {
+    if (strategy.zero > 0) {
       std::vector<StorageGrid> grids;
       for (Annotator& annotator : annotators) grids.push_back(annotator.storageGrid());
-      groupStorageRanks(grids, given->zero);
+      groupStorageRanks(grids, strategy.zero);
     }
     for (Annotator& annotator : annotators) annotator.annotateAll();
     // The stages of a pipeline have theirs already.
     if (programs.front() == module) setSchedule(module, accumulationSchedule(microbatches));
+    return success();
   }
-
-  std::optional<Strategy> given;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/strategize/cuts.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/cuts.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategy/strategy.h"
 
 namespace oriel {
 

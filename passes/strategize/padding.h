@@ -1,4 +1,5 @@
-// Parameters that are larger than in files, so that ranks divide them (oriel-pad-vocabulary).
+// Parameters that are larger than in files, so that ranks divide them (oriel-pad-blocks,
+// oriel-pad-vocabulary).
 //
 // What is behind the end of a dimension is zero: value, gradient and optimizer state.
 #ifndef ORIEL_PASSES_STRATEGIZE_PADDING_H_

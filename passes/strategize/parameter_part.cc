@@ -1,5 +1,7 @@
 #include "passes/strategize/parameter_part.h"
 
+#include "passes/strategize/padding.h"
+
 namespace oriel {
 
 namespace {
@@ -35,7 +37,8 @@ std::string uniqueName(ir::ParameterOp parameter) {
   std::string name = parameter.getOnnxName().str();
   std::optional<ParameterPart> part = partOf(parameter);
   if (!part) return name;
-  llvm::ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
+  llvm::ArrayRef<int64_t> shape =
+      unpaddedShape(parameter).value_or(parameter.getTensorType().getShape());
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     name += dim == 0 ? "[" : ", ";
     if (shape[dim] != part->whole[dim]) name += std::to_string(part->start[dim]);

@@ -5,7 +5,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/strategize/placement.h"
+#include "passes/strategy/placement.h"
 
 namespace oriel {
 

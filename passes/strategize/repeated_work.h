@@ -7,9 +7,9 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/strategize/blocks/tensor_blocks.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/positions.h"
-#include "passes/strategize/tensor_blocks.h"
 
 namespace oriel {
 

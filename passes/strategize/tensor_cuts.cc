@@ -131,6 +131,7 @@ class TensorCutFinder {
             << ", for which \"" << uniqueName(parameter)
             << "\" would be split: each rank computes all of it";
     if (count > 1) warning << ", and so in " << count - 1 << " more of such blocks";
+    if (!strategy_.padding) warning << "; `padding: true` in the strategy may have it split";
   }
 
   static int64_t elementsOfFirst(const TensorBlock& block) {
@@ -164,8 +165,10 @@ class TensorCutFinder {
            << block.cuts.front().dim << ", and such weights have "
            << llvm::formatv("{0:F1} %", 100 * share) << " of the parameters, more than the "
            << llvm::formatv("{0:F0} %", 100 * kLittleWhole) << " that stay whole unasked"
-           << ": choose another tp, or keep " << (names.size() > 1 ? "such weights" : "it")
-           << " whole by `shardings: [" << llvm::join(rules, ", ") << "]` in the strategy";
+           << ": choose another tp, "
+           << (strategy_.padding ? "" : "have zeros added by `padding: true` in the strategy, ")
+           << "or keep " << (names.size() > 1 ? "such weights" : "it") << " whole by `shardings: ["
+           << llvm::join(rules, ", ") << "]` in the strategy";
   }
 
   mlir::ModuleOp module_;

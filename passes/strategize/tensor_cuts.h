@@ -12,8 +12,8 @@
 #include "ir/oriel/oriel.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/strategize/blocks/tensor_blocks.h"
 #include "passes/strategize/grid.h"
-#include "passes/strategize/tensor_blocks.h"
 
 namespace oriel {
 

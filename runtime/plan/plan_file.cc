@@ -32,10 +32,22 @@ T Load(std::string_view bytes, size_t offset) {
   return value;
 }
 
+// Of a part, or by more than an element for each rank.
+bool IsPaddedByHeads(const plan::Plan& plan, const plan::Parameter& parameter) {
+  if (parameter.padded_shape().empty()) return false;
+  if (parameter.has_part_of()) return true;
+  const auto& shape = parameter.global().shape();
+  for (int dim = 0; dim < std::min(shape.size(), parameter.padded_shape_size()); ++dim) {
+    if (parameter.padded_shape(dim) - shape[dim] >= plan.world_size()) return true;
+  }
+  return false;
+}
+
 uint32_t OldestReaderOf(const plan::Plan& plan) {
   uint32_t oldest = kOldestPlanFormat;
   for (const auto& parameter : plan.parameters()) {
     if (parameter.has_part_of()) oldest = std::max(oldest, kOldestReaderOfParts);
+    if (IsPaddedByHeads(plan, parameter)) oldest = std::max(oldest, kOldestReaderOfPaddedHeads);
   }
   for (const auto& program : plan.programs()) {
     for (const auto& buffer : program.buffers()) {

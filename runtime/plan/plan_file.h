@@ -43,17 +43,19 @@ namespace oriel::runtime {
 //   19: which weights a plan was compiled with
 //   20: random bits of samples
 //   21: images of several kinds
-inline constexpr uint32_t kPlanFormatVersion = 21;
+//   22: padding of parts, and of more than an element for each rank
+inline constexpr uint32_t kPlanFormatVersion = 22;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their
-// own, with gradients that are not kept, with remainders of masters, with rates that are held, and
-// with images of several kinds.
+// own, with gradients that are not kept, with remainders of masters, with rates that are held, with
+// images of several kinds, and with padding that others refuse.
 inline constexpr uint32_t kOldestPlanFormat = 8;
 inline constexpr uint32_t kOldestReaderOfParts = 13;
 inline constexpr uint32_t kOldestReaderOfStepGradients = 16;
 inline constexpr uint32_t kOldestReaderOfRemainders = 17;
 inline constexpr uint32_t kOldestReaderOfHeldRates = 18;
 inline constexpr uint32_t kOldestReaderOfImageKinds = 21;
+inline constexpr uint32_t kOldestReaderOfPaddedHeads = 22;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:

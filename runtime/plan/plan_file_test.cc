@@ -179,6 +179,23 @@ TEST_F(PlanFileTest, PlansWithWhatIsNewNeedANewerReader) {
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfHeldRates);
   plan.add_inputs()->set_image_count(true);
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfImageKinds);
+  plan.mutable_parameters(0)->add_padded_shape(5);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfPaddedHeads);
+}
+
+TEST_F(PlanFileTest, PaddingOfHeadsNeedsANewerReader) {
+  plan::Plan plan;
+  plan.set_world_size(4);
+  plan::Parameter* parameter = plan.add_parameters();
+  parameter->mutable_global()->add_shape(12);
+  const auto oldest_reader = [&](int64_t padded) -> uint32_t {
+    parameter->clear_padded_shape();
+    parameter->add_padded_shape(padded);
+    absl::StatusOr<std::string> bytes = EncodePlan(plan);
+    return bytes.ok() ? static_cast<unsigned char>((*bytes)[12]) : 0;
+  };
+  EXPECT_EQ(oldest_reader(15), kOldestPlanFormat);
+  EXPECT_EQ(oldest_reader(16), kOldestReaderOfPaddedHeads);
 }
 
 TEST_F(PlanFileTest, OlderFormat) {

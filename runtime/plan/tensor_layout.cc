@@ -143,10 +143,6 @@ absl::StatusOr<TensorLayout> LayoutInFiles(const plan::Grid& grid, const plan::P
   absl::StatusOr<TensorLayout> layout = TensorLayout::CreatePadded(
       grid, sharding, FromPlan(parameter.global()).shape, PaddedShape(parameter));
   if (!layout.ok() || !parameter.has_part_of()) return layout;
-  // Its padding would be others' elements.
-  if (!parameter.padded_shape().empty()) {
-    return absl::InvalidArgumentError("a part of a tensor is padded");
-  }
   const auto& start = parameter.part_of().start();
   return layout->PartOf(ShapeInFiles(parameter), {start.begin(), start.end()});
 }

@@ -5,9 +5,10 @@
 //   if (layout.Owns(rank)) Write(mine, data);  // each element is written once
 //
 // Where the ranks do not divide a tensor (Parameter.padded_shape), it is padded behind its end, and
-// boxes may reach into the padding: zeros, which no file has. CopyBox() leaves them alone.
+// boxes may reach into the padding: zeros, which no file has.
 //
-// The layout of a part of a tensor (Parameter.part_of) has boxes of the whole one.
+// The layout of a part of a tensor (Parameter.part_of) has boxes of the whole one; where they reach
+// into the padding, other parts have elements there. So what files have is ContentOf().
 #ifndef ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
 #define ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
 

@@ -81,12 +81,6 @@ const BadPlan kParts[] = {
        *state->mutable_global() = plan.parameters(1).global();
      },
      "the parts of 'whole': one of 'v' and 'w' is stepped otherwise"},
-    {"PartWithPadding",
-     [](auto& plan) {
-       SetPart(plan.mutable_parameters(0), 4, 0);
-       plan.mutable_parameters(0)->add_padded_shape(5);
-     },
-     "the parts of 'whole': 'w' is padded"},
     {"PartOfNoElements",
      [](auto& plan) {
        SetPart(plan.mutable_parameters(0), 4, 0);

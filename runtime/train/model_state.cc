@@ -78,19 +78,41 @@ absl::Status BindJoined(Executor& executor, bool home, CheckpointSource* source)
   return absl::OkStatus();
 }
 
+// Calls `fill` with boxes of what the rank has, but for its padding, which stays zero.
+absl::Status FillContent(const CheckpointSource& source, int64_t rank,
+                         const HostAccess::Fill& fill) {
+  constexpr int64_t kMostElements = int64_t{1} << 20;
+  const Box content = source.layout.ContentOf(rank);
+  const int64_t width = DTypeBytes(source.dtype);
+  std::vector<char> copy;
+  return source.buffer.WritePieces(
+      source.layout.BoxOf(rank), [&](const Box& piece, void* data) -> absl::Status {
+        const Box own = Intersect(piece, content);
+        if (own == piece) return fill(piece, data);
+        for (const Box& part : CutBox(own, kMostElements)) {
+          copy.assign(static_cast<size_t>(part.num_elements() * width), 0);
+          ORIEL_RETURN_IF_ERROR(fill(part, copy.data()));
+          CopyBox(part, copy.data(), piece, data, width);
+        }
+        return absl::OkStatus();
+      });
+}
+
 // Reads what the rank has of a parameter's value or of a state.
 absl::Status Fill(const CheckpointSource& source, const CheckpointReader& checkpoint,
                   int64_t rank) {
-  return source.buffer.WritePieces(source.layout.BoxOf(rank), [&](const Box& piece, void* data) {
+  return FillContent(source, rank, [&](const Box& piece, void* data) {
     return IsValue(source)
                ? checkpoint.ReadParameter(source.parameter, source.spec(), piece, data)
                : checkpoint.ReadState(source.parameter, source.slot, source.spec(), piece, data);
   });
 }
 
-// False where the host has to make it.
+// False where the host has to make it, as beside padding.
 absl::StatusOr<bool> FillOnDevice(const plan::InitialValue& initial, const CheckpointSource& source,
-                                  const Box& box) {
+                                  int64_t rank) {
+  const Box box = source.layout.BoxOf(rank);
+  if (source.layout.ContentOf(rank) != box) return false;
   const std::optional<kernels::KernelSpec> launch =
       InitialValueOnDevice(initial, source.parameter, source.spec(), box);
   if (!launch) return false;
@@ -164,14 +186,13 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
     const CheckpointSource& source = held.source;
     if (!IsValue(source)) continue;
     const plan::InitialValue& initial = held.parameter->initial();
-    const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
-      ORIEL_ASSIGN_OR_RETURN(const bool filled, FillOnDevice(initial, source, box));
+      ORIEL_ASSIGN_OR_RETURN(const bool filled, FillOnDevice(initial, source, rank_));
       if (filled) continue;
       const auto fill = [&](const Box& piece, void* data) {
         return FillInitialValue(initial, source.parameter, source.spec(), piece, num_threads, data);
       };
-      ORIEL_RETURN_IF_ERROR(source.buffer.WritePieces(box, fill));
+      ORIEL_RETURN_IF_ERROR(FillContent(source, rank_, fill));
       continue;
     }
     if (initial.file().empty()) {
@@ -185,7 +206,7 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
       if (!file.ok()) return Annotate(file.status(), "initial weights");
       it = files.emplace(initial.file(), *std::move(file)).first;
     }
-    const absl::Status read = source.buffer.WritePieces(box, [&](const Box& piece, void* data) {
+    const absl::Status read = FillContent(source, rank_, [&](const Box& piece, void* data) {
       return it->second.ReadBox(initial.tensor(), source.spec(), piece, data);
     });
     if (!read.ok()) return Annotate(read, "initial weights");

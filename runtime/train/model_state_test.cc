@@ -23,8 +23,8 @@ using ::testing::UnorderedElementsAre;
 TEST_F(ModelStateTest, InitialValuesAreTheSameForAllShardings) {
   const Tensors expected = Initialized(kOne);
   EXPECT_EQ(expected.at("matrix"), std::vector<float>(matrix_, matrix_ + 96));
-  for (const Grids& grids :
-       {kFour, kTwo, kEight, kPadded, kPaddedWithin, kColumns, OnStages(), OnSomeOfFourGrids()}) {
+  for (const Grids& grids : {kFour, kTwo, kEight, kPadded, kPaddedWithin, kColumns, PaddedColumns(),
+                             OnStages(), OnSomeOfFourGrids()}) {
     const Tensors tensors = Initialized(grids);
     for (const char* name : {"matrix", "bias", "cube"}) {
       EXPECT_EQ(tensors.at(name), expected.at(name)) << name;
@@ -42,7 +42,8 @@ TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
   EXPECT_EQ(Restored(kPadded, "four again", "padded"), expected);
   EXPECT_EQ(Restored(kPaddedWithin, "padded", "padded within"), expected);
   EXPECT_EQ(Restored(kColumns, "padded within", "columns"), expected);
-  EXPECT_EQ(Restored(OnStages(), "columns", "stages"), expected);
+  EXPECT_EQ(Restored(PaddedColumns(), "columns", "padded columns"), expected);
+  EXPECT_EQ(Restored(OnStages(), "padded columns", "stages"), expected);
   EXPECT_EQ(Restored(OnSomeOfFourGrids(), "stages", "four grids"), expected);
   EXPECT_EQ(Restored(kOne, "four grids", "one again"), expected);
   for (const char* file : {"index.json", "model.safetensors", "optimizer.safetensors"}) {
@@ -76,8 +77,10 @@ TEST_F(ModelStateTest, DevicesAreFilledAndSavedLikeTheHost) {
   };
   EXPECT_EQ(dump("devices.safetensors", ToyExecutor::Memory::kDevice),
             dump("host.safetensors", ToyExecutor::Memory::kHost));
-  EXPECT_EQ(dump("columns.safetensors", ToyExecutor::Memory::kDevice, kColumns),
-            dump("host.safetensors", ToyExecutor::Memory::kHost));
+  for (const Grids& grids : {kColumns, PaddedColumns()}) {
+    EXPECT_EQ(dump("columns.safetensors", ToyExecutor::Memory::kDevice, grids),
+              dump("host.safetensors", ToyExecutor::Memory::kHost));
+  }
 }
 
 Grids Mixed(Grids grids) {
@@ -94,7 +97,7 @@ TEST_F(ModelStateTest, MastersBeginWithWhatParametersRound) {
   const Tensors expected = Initialized(kOne);
   EXPECT_NE(Rounded(expected.at("matrix")), expected.at("matrix"));
   for (const Grids& grids : {kOne, kFour, kTwo, kEight, kPadded, kPaddedWithin, kColumns,
-                             OnStages(), OnSomeOfFourGrids()}) {
+                             PaddedColumns(), OnStages(), OnSomeOfFourGrids()}) {
     const Tensors tensors = Initialized(Mixed(grids));
     EXPECT_EQ(tensors.at("matrix.master"), expected.at("matrix"));
     for (const char* name : {"matrix", "bias", "cube"}) {
@@ -110,7 +113,7 @@ TEST_F(ModelStateTest, CheckpointsGoFromF32ToMixedPrecisionAndBack) {
   EXPECT_EQ(mixed.at("matrix"), Rounded(expected.at("matrix")));
   EXPECT_EQ(mixed.at("matrix.exp_avg"), expected.at("matrix.exp_avg"));
   EXPECT_EQ(Restored(Mixed(OnStages()), "mixed", "stages"), mixed);
-  EXPECT_EQ(Restored(Mixed(kColumns), "stages", "columns"), mixed);
+  EXPECT_EQ(Restored(Mixed(PaddedColumns()), "stages", "columns"), mixed);
 
   const Tensors back = Restored(kTwo, "columns");
   EXPECT_EQ(back.at("matrix"), expected.at("matrix"));
@@ -148,7 +151,8 @@ TEST_F(ModelStateTest, WeightsAreTakenWithoutTheOptimizer) {
       return absl::OkStatus();
     });
   };
-  for (const Grids& grids : {kOne, kFour, kPadded, kPaddedWithin, kColumns, OnStages()}) {
+  for (const Grids& grids :
+       {kOne, kFour, kPadded, kPaddedWithin, kColumns, PaddedColumns(), OnStages()}) {
     const Tensors tensors = taken(grids);
     for (const char* name : {"matrix", "bias", "cube"}) {
       EXPECT_EQ(tensors.at(name), saved.at(name)) << name;

@@ -31,8 +31,8 @@ struct Storage {
   std::vector<std::string> kept = {"matrix", "bias", "cube"};  // parameters
   bool steps_matrix = true;                                    // and has its state
   bool mixed = false;  // parameters are bf16, the matrix has a master
-  // Of the parameters that the matrix is in the plan, side by side; not if it is padded.
-  std::vector<int64_t> columns = {};
+  // Of the parameters that the matrix is in the plan, side by side, and to what they are padded.
+  std::vector<std::pair<int64_t, int64_t>> columns = {};
 };
 using Grids = std::vector<Storage>;
 
@@ -75,17 +75,17 @@ class ModelStateTest : public ::testing::Test {
       *added->mutable_placements(0)->mutable_storage() = sharding;
       return added;
     };
-    std::map<std::string, Shape> matrices = {
-        {"matrix", storage.padded_matrix}};  // and their shapes
+    std::map<std::string, std::pair<Shape, Shape>> matrices = {
+        {"matrix", {{12, 8}, storage.padded_matrix}}};  // and their shapes, the latter padded
     if (storage.columns.empty()) {
       parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);
     } else {
       matrices.clear();
     }
     int64_t begin = 0;
-    for (const int64_t columns : storage.columns) {
+    for (const auto& [columns, padded] : storage.columns) {
       const std::string name = absl::StrCat("matrix[:, ", begin, ":", begin + columns, "]");
-      builder.Parameter(name, local(dtype, {12, columns}, storage.matrix));
+      builder.Parameter(name, local(dtype, {12, padded}, storage.matrix));
       plan::Parameter* part = plan.mutable_parameters(plan.parameters_size() - 1);
       *part->mutable_global() = ToPlan(TensorSpec{dtype, {12, columns}});
       *part->mutable_placements(0)->mutable_storage() = storage.matrix;
@@ -93,7 +93,10 @@ class ModelStateTest : public ::testing::Test {
       part->mutable_part_of()->set_tensor("matrix");
       for (const int64_t size : {12, 8}) part->mutable_part_of()->add_shape(size);
       for (const int64_t start : {int64_t{0}, begin}) part->mutable_part_of()->add_start(start);
-      matrices[name] = {12, columns};
+      if (padded != columns) {
+        for (const int64_t size : {int64_t{12}, padded}) part->add_padded_shape(size);
+      }
+      matrices[name] = {{12, columns}, {12, padded}};
       begin += columns;
     }
     parameter("bias", {3}, {}, {3});
@@ -105,14 +108,14 @@ class ModelStateTest : public ::testing::Test {
     if (storage.steps_matrix) slots = {"exp_avg"};
     if (storage.steps_matrix && storage.mixed) slots.push_back("master");
     for (const std::string& slot : slots) {
-      for (const auto& [name, padded] : matrices) {
+      for (const auto& [name, shapes] : matrices) {
+        const auto& [shape, padded] = shapes;
         builder.Buffer(plan::OPTIMIZER_STATE, name,
                        local(DType::kF32, padded, storage.matrix_state), slot);
         plan::OptimizerState* state = plan.add_optimizer_states();
         state->set_parameter(name);
         state->set_slot(slot);
-        *state->mutable_global() =
-            ToPlan(TensorSpec{DType::kF32, storage.columns.empty() ? Shape{12, 8} : padded});
+        *state->mutable_global() = ToPlan(TensorSpec{DType::kF32, shape});
         *state->mutable_storage() = storage.matrix_state;
       }
     }
@@ -161,20 +164,26 @@ class ModelStateTest : public ::testing::Test {
       const std::string name =
           source.slot.empty() ? source.parameter : absl::StrCat(source.parameter, ".", source.slot);
       const Box whole = WholeBox(source.layout.global()), box = source.layout.BoxOf(rank);
+      const Box content = source.layout.ContentOf(rank);
       std::vector<float>& joined = tensors[name];
       if (joined.empty()) joined.resize(whole.num_elements(), kUnknown);
-      std::vector<float> known(box.num_elements(), kUnknown), held(known);
-      CopyBox(whole, joined.data(), box, known.data(), sizeof(float));
+      std::vector<float> known(content.num_elements(), kUnknown), own(known);
+      std::vector<float> held(box.num_elements(), kUnknown);
+      CopyBox(whole, joined.data(), content, known.data(), sizeof(float));
       // Elements, for grids may cut a tensor in different ways.
       std::vector<char> stored(source.buffer.spec().bytes());
       ORIEL_EXPECT_OK(source.buffer.Read(stored.data()));
       ORIEL_EXPECT_OK(ConvertElements(source.dtype, stored.data(), DType::kF32, held.data(),
                                       static_cast<int64_t>(held.size())));
+      CopyBox(box, held.data(), content, own.data(), sizeof(float));
       for (size_t i = 0; i < known.size(); ++i) {
-        const bool joins = known[i] == kUnknown || known[i] == held[i];
+        const bool joins = known[i] == kUnknown || known[i] == own[i];
         EXPECT_TRUE(joins) << name << " of rank " << rank << " is not that of others";
       }
-      CopyBox(box, held.data(), whole, joined.data(), sizeof(float));
+      CopyBox(content, own.data(), whole, joined.data(), sizeof(float));
+      std::fill(own.begin(), own.end(), 0.0f);
+      CopyBox(content, own.data(), box, held.data(), sizeof(float));
+      EXPECT_EQ(held, std::vector<float>(held.size())) << name << ": padding of rank " << rank;
     }
   }
 
@@ -269,7 +278,14 @@ inline const Grids kColumns = {{{2},
                                 {"matrix", "bias", "cube"},
                                 /*steps_matrix=*/true,
                                 /*mixed=*/false,
-                                /*columns=*/{4, 2, 2}}};
+                                /*columns=*/{{4, 4}, {2, 2}, {2, 2}}}};
+
+// Columns that the ranks do not divide.
+inline Grids PaddedColumns() {
+  Grids grids = kColumns;
+  grids[0].columns = {{5, 6}, {3, 4}};
+  return grids;
+}
 
 // The matrix is kept on two grids; the last one steps it, which rank 0 is not of.
 inline Grids OnStages() {

@@ -52,7 +52,15 @@ absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, cons
       ORIEL_RETURN_IF_ERROR(message->Wait());
       source = passing_.data();
     }
-    if (rank() == 0) take(layout.BoxOf(owner), source);
+    if (rank() != 0) continue;
+    const Box box = layout.BoxOf(owner), content = layout.ContentOf(owner);
+    if (content.num_elements() == 0) continue;
+    if (content != box) {
+      content_.resize(static_cast<size_t>(content.num_elements() * DTypeBytes(dtype)));
+      CopyBox(box, source, content, content_.data(), DTypeBytes(dtype));
+      source = content_.data();
+    }
+    take(content, source);
   }
   return absl::OkStatus();
 }

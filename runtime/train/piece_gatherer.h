@@ -36,7 +36,7 @@ class PieceGatherer {
   // to the whole tensor at `target` of rank 0. `piece` may be null on ranks of
   // another grid, `target` on all but rank 0.
   absl::Status Gather(const TensorLayout& layout, DType dtype, const void* piece, void* target);
-  // The same, but rank 0 calls `take` with one box after the other.
+  // The same, but rank 0 calls `take` with one box after the other, without padding.
   using TakeBox = std::function<void(const Box& box, const void* data)>;
   absl::Status Gather(const TensorLayout& layout, DType dtype, const void* piece,
                       const TakeBox& take);
@@ -50,7 +50,7 @@ class PieceGatherer {
   GridLayout grid_;  // this rank's
   Communicator* world_;
   std::map<std::vector<int64_t>, std::unique_ptr<Communicator>> groups_;
-  std::vector<char> passing_;  // a piece on its way
+  std::vector<char> passing_, content_;  // a piece on its way, and without its padding
 };
 
 }  // namespace oriel::runtime

@@ -23,6 +23,7 @@ class Gpt:
     stacked: bool = False  # query, key and value are of one weight [3, heads, hidden, depth] of an einsum (Gemma in JAX)
     merged: bool = False  # batch and heads are one dimension behind the positions (torch.nn.MultiheadAttention)
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
+    head_rms_norms: bool = False  # the same as root mean squares (InternViT-6B, Chen et al. 2023)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     row_tables: bool = False  # queries of each position, times a table of its own, are added to scores (MViTv2, Li et al. 2022)
     grid: int = 0  # rows of an image of positions: queries times a table of its rows, and one of its columns, are added to scores (MViTv2)
@@ -72,6 +73,12 @@ class Gpt:
         def norm(x: str, name: str) -> str:
             ones, zeros = parameter(f"{name}.weight", numpy.ones(hidden)), parameter(f"{name}.bias", numpy.zeros(hidden))
             return graph.node("LayerNormalization", [x, ones, zeros], f"{name}.out")
+
+        def rms_norm(x: str, name: str) -> str:
+            mean = graph.node("ReduceMean", [graph.node("Mul", [x, x], f"{name}.squares"), constant(f"{name}.last", [-1])], f"{name}.mean")
+            root = graph.node("Sqrt", [graph.node("Add", [mean, constant(f"{name}.epsilon", 1e-3, "f4")], f"{name}.variance")], f"{name}.root")
+            normed = graph.node("Div", [x, root], f"{name}.normed")
+            return graph.node("Mul", [normed, parameter(f"{name}.weight", 1 + 0.1 * random.standard_normal(hidden))], f"{name}.out")
 
         def linear(x: str, name: str, inputs: int, outputs: int, bias: str = "") -> str:
             product = graph.node("MatMul", [x, weight(f"{name}.weight", inputs, outputs)], f"{name}.product")
@@ -170,8 +177,9 @@ class Gpt:
             if self.merged:
                 x = graph.node("Transpose", [x], f"{name}.positions", perm=[1, 0, 2])
             outs = queries_keys_values(x, name)
-            if self.head_norms:
-                outs[:2] = [norm(out, f"{name}.{part}_norm") for part, out in zip("qk", outs)]
+            if self.head_norms or self.head_rms_norms:
+                norm_heads = rms_norm if self.head_rms_norms else norm
+                outs[:2] = [norm_heads(out, f"{name}.{part}_norm") for part, out in zip("qk", outs)]
             rows, columns = ([1, 0, 2], [1, 2, 0]) if self.merged else ([0, 2, 1, 3], [0, 2, 3, 1])
             heads_of = {}
             for part, order, out in zip("qkv", (rows, columns, rows), outs):

@@ -32,7 +32,7 @@ class Step:
     @property
     def bubble(self) -> float:
         """1 - ideal / makespan, the ideal being the time of the busiest rank: as in
-        passes/strategize/timeline.h."""
+        passes/strategy/timeline.h."""
         return 1 - max(self.busy_ms) / self.makespan_ms
 
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "passes/config/quantity.h"
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategy/strategy_reader.h"
 #include "tests/fuzz/check.h"
 
 namespace {

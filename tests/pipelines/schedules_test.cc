@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategy/pipeline_schedule.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"

@@ -130,6 +130,8 @@ def draw(seed: int, names: list[str]) -> RandomStrategy:
     lines = [f"mesh: {flow(mesh)}", *draw_storage(rng, mesh)]
     if mesh.get("tp", 1) > 1 and rng.random() < 0.5:
         lines.append("sequence_parallel: true")
+    if mesh.get("tp", 1) > 1 and rng.random() < 0.5:
+        lines.append("padding: true")
     towers = matching(TOWERS, names)
     if towers and rng.random() < 0.3:
         module = sizes_of(rng, each, axes)

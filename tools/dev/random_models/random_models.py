@@ -112,6 +112,8 @@ def draw_strategy(choices: Choices, number: int, modules: list[str], towers: lis
         lines.append(f"zero: {pick('zero', 1, 2, 3) if 'fsdp' in sizes else pick('zero', 0, 1, 2, 3)}")
     if "tp" in sizes and number and pick("sp", False, True):
         lines.append("sequence_parallel: true")
+    if "tp" in sizes and number and pick("padding", False, True):
+        lines.append("padding: true")
     if stages > 1:
         schedule = pick("schedule", "1f1b", "gpipe", "zb-h1", "interleaved")
         lines += [f"stages: {4 if schedule == 'interleaved' else 2}", f"schedule: {schedule}"]

@@ -1,0 +1,115 @@
+"""Heads and columns that tensor parallelism does not divide, with `padding`: zeros on the ranks, nowhere else."""
+
+import dataclasses
+import json
+import unittest
+
+import numpy
+from cut_products_test import BATCH, TensorParallelTestCase
+from gpt import Gpt
+from onnx_writer import Graph
+from oriel_testing import losses, read_safetensors, run
+
+GPT = Gpt(hidden=48, heads=3, sequence=16)
+FUSED = dataclasses.replace(GPT, fused=True, gated=True)
+STRATEGIES = (
+    (2, ("--mesh", "tp=2")),
+    (4, ("--mesh", "tp=4", "--sp")),
+    (4, ("--mesh", "dp=2,tp=2", "--zero", "3")),
+    (4, ("--mesh", "tp=2", "--stages", "2")),
+    (4, ("--mesh", "cp=2,tp=2")),
+)
+# What stands between heads: each with ops of its own.
+FORMS = {
+    "separate": GPT, "fused": FUSED,
+    **{name: dataclasses.replace(GPT, **{name: True}) for name in ("sliced", "stacked", "merged", "position_bias", "alibi", "sinks", "mask_values")},
+    "adapters": dataclasses.replace(GPT, adapters=2), "norms over heads": dataclasses.replace(GPT, head_rms_norms=True),
+}
+
+
+def columns_model(gpt: Gpt, columns: int) -> bytes:
+    """Of an MLP whose sigmoid makes halves of zeros."""
+    graph, random = Graph(), numpy.random.default_rng(0)
+    graph.input("input_ids", numpy.int64, ["batch", gpt.sequence])
+    shapes = {"table": (gpt.vocabulary, 8), "up": (8, columns), "up_bias": (columns,), "down": (columns, 8), "down_bias": (8,), "head": (8, gpt.vocabulary)}
+    for name, shape in shapes.items():
+        graph.initializer(name, 0.3 * random.standard_normal(shape).astype("f4"))
+    graph.node("Gather", ["table", "input_ids"], "embedded")
+    wide = graph.node("Add", [graph.node("MatMul", ["embedded", "up"], "product"), "up_bias"], "wide")
+    narrow = graph.node("MatMul", [graph.node("Sigmoid", [wide], "open"), "down"], "narrow")
+    hidden = graph.node("Add", ["embedded", graph.node("Add", [narrow, "down_bias"], "biased")], "hidden")
+    graph.output(graph.node("MatMul", [hidden, "head"], "logits"), numpy.float32, ["batch", gpt.sequence, gpt.vocabulary])
+    return graph.model()
+
+
+class PaddedBlocksTest(TensorParallelTestCase):
+    def padded(self, plan) -> dict[str, list[int]]:
+        tensors = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["parameters"]["tensors"]
+        return {tensor["name"]: tensor["padded_shape"] for tensor in tensors if "padded_shape" in tensor}
+
+    def test_trains_as_one_rank(self):
+        for name, gpt in FORMS.items():
+            expected = self.numbers(self.whole(gpt=gpt), 1)
+            for world, options in STRATEGIES if gpt in (GPT, FUSED) else STRATEGIES[:1]:
+                with self.subTest(form=name, options=options):
+                    plan = self.plan(*options, "--padding", gpt=gpt)
+                    self.assertTrue(self.padded(plan))
+                    self.assert_same(self.numbers(plan, world), expected, name)
+
+    def test_halves_of_what_is_added(self):
+        model = columns_model(GPT, 10)
+        expected = self.numbers(self.whole(model=model), 1)
+        plan = self.plan("--mesh", "tp=4", "--padding", model=model)
+        self.assertEqual(self.padded(plan), {"up": [8, 12], "up_bias": [12], "down": [12, 8]})
+        self.assert_same(self.numbers(plan, 4), expected, "sigmoid")
+
+    def test_of_what_divides_nothing_changes(self):
+        files = self.files(gpt=Gpt())
+        for end in ("", "--padding"):
+            self.run_ok("oriel", "compile", *files, "--mesh", "tp=2", *end.split(), "-o", self.folder / f"plan{end}.oplan")
+        self.assertEqual(self.padded(self.folder / "plan--padding.oplan"), {})
+        self.assertEqual(*(json.loads(self.run_ok("oriel", "inspect", self.folder / f"plan{end}.oplan", "--json").stdout)["programs"]
+                           for end in ("", "--padding")))
+
+    def test_ranks_have_half(self):
+        """Of four heads, where three are whole else."""
+        sizes = [self.state_bytes(self.plan("--mesh", "tp=2", *padding, gpt=FUSED)) for padding in ((), ("--padding",))]
+        self.assertLess(sizes[1], 0.9 * sizes[0])
+
+    def test_checkpoints_have_no_padding(self):
+        """Saved by one rank and gone on with by two, and the other way round; also of parts of weights."""
+        adamw = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: adamw, lr: 1.0e-3, weight_decay: 0.1}")
+        one, two = self.plan(gpt=FUSED, change=adamw), self.plan("--mesh", "tp=2", "--padding", gpt=FUSED, change=adamw)
+        whole = losses(self.train(one, "--steps", 6, data=self.data))
+        for number, (first, second) in enumerate((((one, 1), (two, 2)), ((two, 2), (one, 1)))):
+            save = self.folder / f"save_{number}"
+            begun = self.train(first[0], "--steps", 3, "--save-dir", save, "--save-every", 3, data=self.data, world=first[1])
+            ended = self.train(second[0], "--steps", 6, "--resume", save, data=self.data, world=second[1])
+            numpy.testing.assert_allclose(losses(begun) + losses(ended), whole, rtol=1e-5)
+
+    def test_random_values_are_those_of_one_rank(self):
+        still = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: sgd, lr: 1.0e-30}") + 'init: {seed: 3, rules: [{match: "*", normal: {std: 0.1}}]}\n'
+        values = []
+        for world, options in ((1, ()), (2, ("--mesh", "tp=2", "--padding"))):
+            parameters = self.folder / "p.safetensors"
+            self.train(self.plan(*options, gpt=FUSED, change=still), "--steps", 1, "--dump-parameters", parameters, world=world, data=self.data)
+            values.append(read_safetensors(parameters))
+        for name, value in values[0].items():
+            self.assertEqual(values[1][name].tobytes(), value.tobytes(), name)
+
+    def test_evaluation_has_logits_of_one_rank(self):
+        logits = []
+        for world, options in ((1, ()), (2, ("--mesh", "tp=2", "--padding"))):
+            path = self.folder / f"logits_{world}.npy"
+            self.run_ok("oriel-run", self.plan(*options, gpt=FUSED), "--eval", self.data, "-n", world, "--comm", "in_process", "--eval-logits", path)
+            logits.append(numpy.load(path))
+        self.assertEqual(logits[0].shape[0], BATCH)
+        numpy.testing.assert_allclose(*logits, atol=1e-5)
+
+    def test_without_it_an_error_says_what_would_help(self):
+        files = self.files(gpt=GPT)
+        self.assert_fails(run("oriel", "compile", *files, "--mesh", "tp=2", "-o", self.folder / "none.oplan"), "have zeros added by `padding: true`")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,162 @@
+// RUN: oriel-opt %s --oriel-pad-blocks=strategy=%S/Inputs/tp4_padding.yaml --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: oriel-opt %s --oriel-pad-blocks=strategy=%S/Inputs/tp4.yaml --split-input-file | FileCheck %s --check-prefix=OFF --implicit-check-not=oriel.unpadded
+
+// Without `padding` in the strategy nothing happens.
+// OFF: func.func @main
+
+// Six columns become eight. What gives zeros of zeros needs no more.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded = array<i64: 8, 6>, type = tensor<8x8xf32>}
+// CHECK: oriel.parameter @p1 {onnx_name = "up_bias", oriel.unpadded = array<i64: 6>, type = tensor<8xf32>}
+// CHECK: oriel.parameter @p2 {onnx_name = "down", oriel.unpadded = array<i64: 6, 5>, type = tensor<8x5xf32>}
+// CHECK: oriel.parameter @p3 {onnx_name = "down_bias", type = tensor<5xf32>}
+// CHECK: %[[UP:.*]] = oriel.linear %{{.*}}, %{{.*}}, %{{.*}} : {{.*}} -> tensor<2x8xf32>
+// CHECK-NEXT: %[[ACTIVE:.*]] = oriel.activation %[[UP]] {kind = "gelu"}
+// CHECK-NEXT: %[[DOWN:.*]] = oriel.linear %[[ACTIVE]], %{{.*}}, %{{.*}} : (tensor<2x8xf32>, tensor<8x5xf32>, tensor<5xf32>) -> tensor<2x5xf32>
+// CHECK-NEXT: return %[[DOWN]]
+
+// expected-warning@+1 {{for tensor parallelism, 6 columns or heads are padded to 8 in "up" and 2 more}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
+oriel.parameter @p1 {onnx_name = "up_bias", type = tensor<6xf32>}
+oriel.parameter @p2 {onnx_name = "down", type = tensor<6x5xf32>}
+oriel.parameter @p3 {onnx_name = "down_bias", type = tensor<5xf32>}
+func.func @main(
+    %x: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %up: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %up_bias: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+    %down: tensor<6x5xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+    %down_bias: tensor<5xf32> {oriel.kind = "parameter", oriel.ref = "p3"}
+) -> (tensor<2x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %0 = oriel.linear %x, %up, %up_bias : (tensor<2x8xf32>, tensor<8x6xf32>, tensor<6xf32>) -> tensor<2x6xf32>
+  %1 = oriel.activation %0 {kind = "gelu"} : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %2 = oriel.linear %1, %down, %down_bias : (tensor<2x6xf32>, tensor<6x5xf32>, tensor<5xf32>) -> tensor<2x5xf32>
+  return %2 : tensor<2x5xf32>
+}
+
+// -----
+
+// A sigmoid makes halves of zeros: they are zeros again for the last layer, whose weights would get gradients else. What the
+// function returns has its size.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
+// CHECK: %[[SIGMOID:.*]] = oriel.sigmoid %{{.*}} : (tensor<2x8xf32>)
+// CHECK: %[[TRUE:.*]] = oriel.slice %[[SIGMOID]] {limits = array<i64: 2, 6>
+// CHECK: %[[INDEX:.*]] = oriel.iota {dim = 0 : i64} : () -> tensor<8xi64>
+// CHECK: %[[END:.*]] = oriel.constant {value = dense<6> : tensor<i64>}
+// CHECK: %[[IS_TRUE:.*]] = oriel.less %[[INDEX]], %[[END]]
+// CHECK: %[[ZERO:.*]] = oriel.constant {value = dense<0.000000e+00>
+// CHECK: %[[KEPT:.*]] = oriel.select %[[IS_TRUE]], %[[SIGMOID]], %[[ZERO]]
+// CHECK: %[[DOWN:.*]] = oriel.linear %[[KEPT]]
+// CHECK: return %[[DOWN]], %[[TRUE]]
+
+// expected-warning@+1 {{6 columns or heads are padded to 8}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
+oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
+func.func @main(
+    %x: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %up: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %down: tensor<6x5xf32> {oriel.kind = "parameter", oriel.ref = "p1"}
+) -> (tensor<2x5xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<2x6xf32> {oriel.kind = "output", oriel.ref = "hidden"}) {
+  %0 = oriel.linear %x, %up : (tensor<2x8xf32>, tensor<8x6xf32>) -> tensor<2x6xf32>
+  %1 = oriel.sigmoid %0 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %2 = oriel.linear %1, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
+  return %2, %1 : tensor<2x5xf32>, tensor<2x6xf32>
+}
+
+// -----
+
+// Three key heads become four, and the six of queries eight. Of a constant bias of each head there is another one.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "q", oriel.unpadded = array<i64: 8, 12>, type = tensor<8x16xf32>}
+// CHECK: oriel.parameter @p1 {onnx_name = "k", oriel.unpadded = array<i64: 8, 6>, type = tensor<8x8xf32>}
+// CHECK: oriel.parameter @p3 {onnx_name = "o", oriel.unpadded = array<i64: 12, 8>, type = tensor<16x8xf32>}
+// CHECK: %[[BIAS:.*]] = oriel.constant {{.*}} : tensor<1x8x1x1xf32>
+// CHECK: oriel.attention {{.*}} %[[BIAS]] {{.*}} (tensor<2x4x8x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4x2xf32>, tensor<1x8x1x1xf32>)
+// CHECK: oriel.linear {{.*}} : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
+
+// expected-warning@+1 {{3 columns or heads are padded to 4 in "q" and 3 more}}
+oriel.parameter @p0 {onnx_name = "q", type = tensor<8x12xf32>}
+oriel.parameter @p1 {onnx_name = "k", type = tensor<8x6xf32>}
+oriel.parameter @p2 {onnx_name = "v", type = tensor<8x6xf32>}
+oriel.parameter @p3 {onnx_name = "o", type = tensor<12x8xf32>}
+func.func @main(
+    %x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %wq: tensor<8x12xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %wk: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+    %wv: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+    %wo: tensor<12x8xf32> {oriel.kind = "parameter", oriel.ref = "p3"}
+) -> (tensor<2x4x8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %bias = oriel.constant {value = dense<[[[[1.0]], [[2.0]], [[3.0]], [[4.0]], [[5.0]], [[6.0]]]]> : tensor<1x6x1x1xf32>} : () -> tensor<1x6x1x1xf32>
+  %0 = oriel.linear %x, %wq : (tensor<2x4x8xf32>, tensor<8x12xf32>) -> tensor<2x4x12xf32>
+  %q = oriel.reshape %0 : (tensor<2x4x12xf32>) -> tensor<2x4x6x2xf32>
+  %1 = oriel.linear %x, %wk : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %k = oriel.reshape %1 : (tensor<2x4x6xf32>) -> tensor<2x4x3x2xf32>
+  %2 = oriel.linear %x, %wv : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %v = oriel.reshape %2 : (tensor<2x4x6xf32>) -> tensor<2x4x3x2xf32>
+  %3, %lse = oriel.attention %q, %k, %v, %bias {scale = 1.0, sequence_first = true} : (tensor<2x4x6x2xf32>, tensor<2x4x3x2xf32>, tensor<2x4x3x2xf32>, tensor<1x6x1x1xf32>) -> (tensor<2x4x6x2xf32>, tensor<2x6x4xf32>)
+  %4 = oriel.reshape %3 : (tensor<2x4x6x2xf32>) -> tensor<2x4x12xf32>
+  %5 = oriel.linear %4, %wo : (tensor<2x4x12xf32>, tensor<12x8xf32>) -> tensor<2x4x8xf32>
+  return %5 : tensor<2x4x8xf32>
+}
+
+// -----
+
+// An adapter of the last layer reads the same columns: both get zeros.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
+// CHECK: oriel.parameter @p1 {onnx_name = "down", oriel.unpadded = array<i64: 6, 5>
+// CHECK: oriel.parameter @p2 {onnx_name = "low", oriel.unpadded = array<i64: 6, 1>
+// CHECK: oriel.parameter @p3 {onnx_name = "high", type = tensor<1x5xf32>}
+
+// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 2 more}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
+oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
+oriel.parameter @p2 {onnx_name = "low", type = tensor<6x1xf32>}
+oriel.parameter @p3 {onnx_name = "high", type = tensor<1x5xf32>}
+func.func @main(
+    %x: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %up: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %down: tensor<6x5xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+    %low: tensor<6x1xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+    %high: tensor<1x5xf32> {oriel.kind = "parameter", oriel.ref = "p3"}
+) -> (tensor<2x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %0 = oriel.linear %x, %up : (tensor<2x8xf32>, tensor<8x6xf32>) -> tensor<2x6xf32>
+  %1 = oriel.tanh %0 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %2 = oriel.linear %1, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
+  %3 = oriel.linear %1, %low : (tensor<2x6xf32>, tensor<6x1xf32>) -> tensor<2x1xf32>
+  %4 = oriel.linear %3, %high : (tensor<2x1xf32>, tensor<1x5xf32>) -> tensor<2x5xf32>
+  %5 = oriel.add %2, %4 : (tensor<2x5xf32>, tensor<2x5xf32>) -> tensor<2x5xf32>
+  return %5 : tensor<2x5xf32>
+}
+
+// -----
+
+// Of a norm over the columns, three quarters are true: so much of the epsilon, and the root of it of the result.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
+// CHECK: oriel.parameter @p1 {onnx_name = "norm", type = tensor<6xf32>}
+// CHECK: oriel.parameter @p2 {onnx_name = "down", oriel.unpadded
+// CHECK: %[[UP:.*]] = oriel.linear %{{.*}} -> tensor<2x8xf32>
+// CHECK: %[[SIGMOID:.*]] = oriel.sigmoid %[[UP]]
+// CHECK: %[[WEIGHT:.*]] = oriel.pad %{{.*}} {high = array<i64: 2>, {{.*}}} : (tensor<6xf32>) -> tensor<8xf32>
+// CHECK: %[[RESULT:.*]], %{{.*}} = oriel.rms_norm %{{.*}}, %[[WEIGHT]] {epsilon = 7.500000e-01 : f64}
+// CHECK: %[[FACTOR:.*]] = oriel.constant {value = dense<0.866025
+// CHECK: %[[NORM:.*]] = oriel.mul %[[RESULT]], %[[FACTOR]]
+// CHECK: oriel.linear %[[NORM]]
+
+// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 1 more}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
+oriel.parameter @p1 {onnx_name = "norm", type = tensor<6xf32>}
+oriel.parameter @p2 {onnx_name = "down", type = tensor<6x5xf32>}
+func.func @main(
+    %x: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %up: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %norm: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+    %down: tensor<6x5xf32> {oriel.kind = "parameter", oriel.ref = "p2"}
+) -> (tensor<2x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %0 = oriel.linear %x, %up : (tensor<2x8xf32>, tensor<8x6xf32>) -> tensor<2x6xf32>
+  %1 = oriel.sigmoid %0 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %2, %inv = oriel.rms_norm %1, %norm {epsilon = 1.0} : (tensor<2x6xf32>, tensor<6xf32>) -> (tensor<2x6xf32>, tensor<2xf32>)
+  %3 = oriel.linear %2, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
+  return %3 : tensor<2x5xf32>
+}
