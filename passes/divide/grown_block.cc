@@ -8,6 +8,7 @@
 #include "ir/oriel/location.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/strategize/padding.h"
 #include "passes/strategize/sharding.h"
 
@@ -36,13 +37,22 @@ std::optional<int64_t> dimOf(const ir::TensorFactors& dims, int factor) {
   return std::nullopt;
 }
 
+// A square, say.
+bool isPowerOfOneOrMore(Operation* op) {
+  auto power = llvm::dyn_cast<ir::PowOp>(op);
+  llvm::APFloat exponent(0.0);
+  return power && mlir::matchPattern(power.getRhs(), mlir::m_ConstantFloat(&exponent)) &&
+         exponent.convertToDouble() >= 1;
+}
+
 // Whether its derivatives at zero are finite, though it is linear in nothing.
 bool isSmoothAtZero(Operation* op) {
   if (auto norm = llvm::dyn_cast<ir::RmsNormOp>(op)) return norm.getEpsilon() > 0;
   if (auto norm = llvm::dyn_cast<ir::LayerNormOp>(op)) return norm.getEpsilon() > 0;
-  return llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AttentionOp, ir::CastOp, ir::ErfOp, ir::ExpOp,
-                   ir::GatedActivationOp, ir::MaxOp, ir::MinOp, ir::ReluOp, ir::SigmoidOp,
-                   ir::SoftmaxOp, ir::TanhOp>(op);
+  return isPowerOfOneOrMore(op) ||
+         llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AtanOp, ir::AttentionOp, ir::CastOp, ir::CosOp,
+                   ir::ErfOp, ir::ExpOp, ir::GatedActivationOp, ir::MaxOp, ir::MinOp, ir::ReluOp,
+                   ir::SigmoidOp, ir::SinOp, ir::SoftmaxOp, ir::TanhOp>(op);
 }
 
 // Whether it gives zero where these operands, which are not linear, are zero.
@@ -52,10 +62,17 @@ bool givesZero(Operation* op, llvm::function_ref<bool(Value)> isZero) {
     return isZero(gated.getGate()) || isZero(gated.getUp());
   }
   if (auto norm = llvm::dyn_cast<ir::RmsNormOp>(op)) return isZero(norm.getInput());
-  return llvm::isa<ir::AbsOp, ir::ActivationOp, ir::CastOp, ir::ErfOp, ir::MaxOp, ir::MinOp,
-                   ir::ReluOp, ir::TanhOp>(op) &&
+  if (isPowerOfOneOrMore(op)) return isZero(op->getOperand(0));
+  return llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AtanOp, ir::CastOp, ir::ErfOp, ir::MaxOp,
+                   ir::MinOp, ir::ReluOp, ir::SinOp, ir::TanhOp>(op) &&
          llvm::all_of(op->getOperands(), isZero);
 }
+
+}  // namespace
+
+bool isLayer(Operation* op) { return llvm::isa<ir::LinearOp, ir::ExpertLinearOp>(op); }
+
+namespace {
 
 class BlockGrower {
  public:
@@ -185,7 +202,7 @@ class BlockGrower {
   // Of operands with the factor. Which elements a dropout drops depends on their places.
   static bool isFiniteAtZero(const Part& part) {
     if (llvm::isa<ir::DropoutOp>(part.op)) return false;
-    if (!hasResult(part.rule, part.factor) && !llvm::isa<ir::LinearOp>(part.op)) return false;
+    if (!hasResult(part.rule, part.factor) && !isLayer(part.op)) return false;
     if (isSmoothAtZero(part.op)) return true;
     for (auto [i, operand] : llvm::enumerate(part.op->getOperands())) {
       const bool isFloat = llvm::isa<mlir::FloatType>(ir::tensorType(operand).getElementType());

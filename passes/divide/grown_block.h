@@ -14,6 +14,9 @@
 
 namespace oriel {
 
+// What a block may end with: a product whose weight is a parameter.
+bool isLayer(mlir::Operation* op);
+
 // Of so many heads or columns, or whatever the block's ops are cut along, to a multiple of `ranks`.
 struct Growth {
   int64_t ranks, from, to;

@@ -37,7 +37,7 @@ class BlockPadder {
     };
     candidates_ = chooseCandidates(main, options, /*notes=*/nullptr, /*takesIndivisible=*/true);
     llvm::erase_if(candidates_, [](const BlockCandidate& candidate) {
-      return !llvm::isa<ir::LinearOp>(candidate.block.reduction);
+      return !isLayer(candidate.block.reduction);
     });
   }
 

@@ -160,3 +160,29 @@ func.func @main(
   %3 = oriel.linear %2, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
   return %3 : tensor<2x5xf32>
 }
+
+// -----
+
+// Columns of experts, and a square of them.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded = array<i64: 2, 8, 6>, type = tensor<2x8x8xf32>}
+// CHECK: oriel.parameter @p1 {onnx_name = "down", oriel.unpadded = array<i64: 2, 6, 5>, type = tensor<2x8x5xf32>}
+// CHECK: %[[SQUARE:.*]] = oriel.pow {{.*}} : (tensor<4x8xf32>, tensor<f32>)
+// CHECK-NEXT: oriel.expert_linear %[[SQUARE]]
+
+// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 1 more}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<2x8x6xf32>}
+oriel.parameter @p1 {onnx_name = "down", type = tensor<2x6x5xf32>}
+func.func @main(
+    %x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %choice: tensor<4xi64> {oriel.kind = "input", oriel.ref = "choice"},
+    %up: tensor<2x8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %down: tensor<2x6x5xf32> {oriel.kind = "parameter", oriel.ref = "p1"}
+) -> (tensor<4x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.expert_linear %x, %up, %choice : (tensor<4x8xf32>, tensor<2x8x6xf32>, tensor<4xi64>) -> tensor<4x6xf32>
+  %1 = oriel.relu %0 : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %2 = oriel.pow %1, %two : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>
+  %3 = oriel.expert_linear %2, %down, %choice : (tensor<4x6xf32>, tensor<2x6x5xf32>, tensor<4xi64>) -> tensor<4x5xf32>
+  return %3 : tensor<4x5xf32>
+}
