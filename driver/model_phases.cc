@@ -63,7 +63,8 @@ std::string bindText(const Recipe& recipe) {
 // What a strategy says of single parameters, which the types of training and the kinds of blocks
 // depend on.
 std::string treatmentText(const Strategy& strategy) {
-  std::string text = absl::StrCat(strategy.commonTensorParallel(nullptr));
+  std::string text =
+      absl::StrCat(strategy.commonTensorParallel(nullptr), strategy.padding ? " padded" : "");
   for (const Strategy::Module& module : strategy.modules) {
     absl::StrAppend(&text, ";", module.name, ":", absl::StrJoin(module.parameters, ","), ":",
                     strategy.commonTensorParallel(&module));

@@ -84,6 +84,9 @@ Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
     if (!parameter.padded_shape().empty()) {
       tensor["padded_shape"] = runtime::PaddedShape(parameter);
     }
+    if (!parameter.padded_groups().empty()) {
+      tensor["padded_groups"] = runtime::PaddedGroups(parameter);
+    }
     if (parameter.has_part_of()) {
       tensor["part_of"] = {{"tensor", parameter.part_of().tensor()},
                            {"shape", runtime::ShapeInFiles(parameter)},

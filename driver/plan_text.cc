@@ -207,6 +207,9 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
         parameter.padded_shape().empty()
             ? ""
             : absl::StrCat(" padded to ", runtime::ShapeToString(runtime::PaddedShape(parameter))),
+        parameter.padded_groups().empty()
+            ? ""
+            : absl::StrCat(" in groups ", runtime::ShapeToString(runtime::PaddedGroups(parameter))),
         parameter.trainable() ? "" : ", frozen", initialText(parameter.initial()), "\n");
   }
   if (largest.size() > kShown) {

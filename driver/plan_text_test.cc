@@ -67,6 +67,16 @@ TEST(PlanTextTest, SaysWhatIsPadded) {
   EXPECT_EQ(json["parameters"]["tensors"][0]["padded_shape"], nlohmann::json({66, 32}));
 }
 
+TEST(PlanTextTest, SaysWhatIsPaddedInGroups) {
+  plan::Plan plan = smallPlan();
+  for (const int64_t size : {66, 32}) plan.mutable_parameters(0)->add_padded_shape(size);
+  for (const int64_t groups : {2, 1}) plan.mutable_parameters(0)->add_padded_groups(groups);
+  const runtime::PlanStats stats = runtime::ComputePlanStats(plan);
+  EXPECT_THAT(parametersText(plan, stats), HasSubstr("padded to [66, 32] in groups [2, 1]"));
+  const auto json = nlohmann::json::parse(planJson(plan, stats));
+  EXPECT_EQ(json["parameters"]["tensors"][0]["padded_groups"], nlohmann::json({2, 1}));
+}
+
 // Two runs of a forward with two gathers.
 plan::Plan gatheringPlan() {
   runtime::PlanBuilder builder(2);

@@ -125,6 +125,19 @@ class OneSimulation {
     return absl::OkStatus();
   }
 
+  // Zeros that ranks have are not the model's.
+  absl::StatusOr<double> unpaddedModelFlops(const std::set<int64_t>& dropped) {
+    Strategy strategy = strategy_;
+    strategy.padding = false;
+    mlir::ScopedDiagnosticHandler quiet(model_.context(),
+                                        [](mlir::Diagnostic&) { return mlir::success(); });
+    ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, model_.typedFor(recipe_, strategy));
+    const std::set<int64_t> own = typed->kinds == typed_->kinds ? dropped : std::set<int64_t>();
+    ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
+                           model_.trainedWithout(*typed, own, recipe_, strategy));
+    return wholeModelFlops(trained->flops, typed->kinds, own);
+  }
+
   // Of the blocks that are to be compiled, and one more of a kind. None where what is left of the
   // model has other parts: one block alone repeats nothing.
   absl::StatusOr<std::optional<std::vector<ProgramCost>>> costsWith(const Repetition& repetition,
@@ -137,6 +150,9 @@ class OneSimulation {
     if (!grown) {
       compiledBlocks_ = static_cast<int64_t>(typed_->kinds.size() - dropped.size());
       modelFlops_ = wholeModelFlops(trained->flops, typed_->kinds, dropped);
+      if (strategy_.padding) {
+        ORIEL_ASSIGN_OR_RETURN(modelFlops_, unpaddedModelFlops(dropped));
+      }
     }
     Module module(trained->module->clone());
     Recipe recipe = trained->recipe;

@@ -1,6 +1,7 @@
 #include "passes/divide/grown_block.h"
 
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "ir/interfaces/tensor_type.h"
@@ -45,14 +46,25 @@ bool isPowerOfOneOrMore(Operation* op) {
          exponent.convertToDouble() >= 1;
 }
 
-// Whether its derivatives at zero are finite, though it is linear in nothing.
+// Of zero, with finite derivatives there, though not linear.
+bool isZeroAtZero(Operation* op) {
+  return isPowerOfOneOrMore(op) ||
+         llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AsinhOp, ir::AtanOp, ir::CastOp, ir::CeilOp,
+                   ir::ErfOp, ir::FloorOp, ir::GatedActivationOp, ir::MaxOp, ir::MinOp,
+                   ir::ReduceMaxOp, ir::ReduceMinOp, ir::ReluOp, ir::RmsNormOp, ir::RoundOp,
+                   ir::SignOp, ir::SinOp, ir::SinhOp, ir::TanOp, ir::TanhOp>(op);
+}
+
+// Whether it and its derivatives at zero are finite, though it is linear in nothing.
 bool isSmoothAtZero(Operation* op) {
   if (auto norm = llvm::dyn_cast<ir::RmsNormOp>(op)) return norm.getEpsilon() > 0;
   if (auto norm = llvm::dyn_cast<ir::LayerNormOp>(op)) return norm.getEpsilon() > 0;
-  return isPowerOfOneOrMore(op) ||
-         llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AtanOp, ir::AttentionOp, ir::CastOp, ir::CosOp,
-                   ir::ErfOp, ir::ExpOp, ir::GatedActivationOp, ir::MaxOp, ir::MinOp, ir::ReluOp,
-                   ir::SigmoidOp, ir::SinOp, ir::SoftmaxOp, ir::TanhOp>(op);
+  auto isFloat = [](Value value) {
+    return llvm::isa<mlir::FloatType>(ir::tensorType(value).getElementType());
+  };
+  return isZeroAtZero(op) || llvm::none_of(op->getResults(), isFloat) ||
+         llvm::isa<ir::AttentionOp, ir::CosOp, ir::CoshOp, ir::ExpOp, ir::SigmoidOp, ir::SoftmaxOp>(
+             op);
 }
 
 // Whether it gives zero where these operands, which are not linear, are zero.
@@ -61,11 +73,8 @@ bool givesZero(Operation* op, llvm::function_ref<bool(Value)> isZero) {
   if (auto gated = llvm::dyn_cast<ir::GatedActivationOp>(op)) {
     return isZero(gated.getGate()) || isZero(gated.getUp());
   }
-  if (auto norm = llvm::dyn_cast<ir::RmsNormOp>(op)) return isZero(norm.getInput());
-  if (isPowerOfOneOrMore(op)) return isZero(op->getOperand(0));
-  return llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AtanOp, ir::CastOp, ir::ErfOp, ir::MaxOp,
-                   ir::MinOp, ir::ReluOp, ir::SinOp, ir::TanhOp>(op) &&
-         llvm::all_of(op->getOperands(), isZero);
+  if (llvm::isa<ir::RmsNormOp>(op) || isPowerOfOneOrMore(op)) return isZero(op->getOperand(0));
+  return isZeroAtZero(op) && llvm::all_of(op->getOperands(), isZero);
 }
 
 }  // namespace
@@ -77,11 +86,11 @@ namespace {
 class BlockGrower {
  public:
   BlockGrower(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks)
-      : blocks_(blocks), growth_{ranks, 0, 0} {
+      : blocks_(blocks), ranks_(ranks), values_(readValues(main)) {
     for (Operation& op : main.getBody().front()) {
-      if (isWithin(&op)) ops_.push_back({&op, ruleOf(&op), /*factor=*/-1});
+      if (isData(&op) || blocks.ops.contains(&op)) ops_.push_back({&op, ruleOf(&op)});
     }
-    for (auto [argument, parameter] : readValues(main).parameters) {
+    for (auto [argument, parameter] : values_.parameters) {
       arguments_[ir::ParameterOp(parameter).getSymName()] = argument;
     }
   }
@@ -91,29 +100,40 @@ class BlockGrower {
       why = std::move(why_);
       return std::nullopt;
     }
-    for (const TensorBlock::Cut& cut : blocks_.cuts) {
+    for (const TensorBlock::Cut& cut : cuts_) {
       Value argument = argumentOf(cut);
       original_.push_back({argument, argument.getType()});
-      argument.setType(grown(ir::tensorType(argument), cut.dim));
+      argument.setType(grown(ir::tensorType(argument), stripesOf(cut)));
     }
     if (!llvm::all_of(ops_, [&](const Part& part) { return create(part); })) {
       undo();
       why = std::move(why_);
       return std::nullopt;
     }
-    for (const TensorBlock::Cut& cut : blocks_.cuts) {
-      padParameter(cut.parameter, cut.dim, ir::tensorType(argumentOf(cut)).getDimSize(cut.dim));
+    for (const TensorBlock::Cut& cut : cuts_) {
+      padParameter(cut.parameter, cut.dim, ir::tensorType(argumentOf(cut)).getDimSize(cut.dim),
+                   groups_);
+      growth_.parameters.push_back(cut.parameter);
     }
     replace();
+    growth_.from *= groups_;
+    growth_.to *= groups_;
     return growth_;
   }
 
  private:
-  // An op of the blocks or of their data, with the one factor that it is cut along.
+  // An op of the blocks or of their data, with the one factor that grows, each of so many groups
+  // that it is made of.
   struct Part {
     Operation* op;
     ShardingRule rule;
-    int factor;
+    int factor = -1;
+    int64_t groups = 1;
+  };
+
+  // A dimension of so many times `from` elements that grow to `to`, with zeros behind each.
+  struct Stripes {
+    int64_t dim, count, from, to;
   };
 
   bool fail(const llvm::Twine& why) {
@@ -126,27 +146,78 @@ class BlockGrower {
   }
 
   int64_t grown(int64_t size) const { return size / growth_.from * growth_.to; }
-  RankedTensorType grown(RankedTensorType type, int64_t dim) const {
+  static RankedTensorType grown(RankedTensorType type, const Stripes& stripes) {
     llvm::SmallVector<int64_t> shape(type.getShape());
-    shape[dim] = grown(shape[dim]);
+    shape[stripes.dim] = stripes.count * stripes.to;
     return type.clone(shape);
   }
 
-  // What all are cut along is made of the same number of equal pieces.
+  Stripes stripesOf(int64_t dim, int64_t count, int64_t size) const {
+    return {dim, count, size / count, grown(size / count)};
+  }
+  Stripes stripesOf(const TensorBlock::Cut& cut) const {
+    return stripesOf(cut.dim, groups_, ir::tensorType(argumentOf(cut)).getDimSize(cut.dim));
+  }
+  // None for a tensor without the factor.
+  std::optional<Stripes> stripesOf(const Part& part, const ir::TensorFactors& dims) const {
+    const std::optional<int64_t> dim = dimOf(dims, part.factor);
+    if (!dim) return std::nullopt;
+    int64_t count = part.groups, size = 1;
+    bool isOutside = true;
+    for (int factor : dims[*dim]) {
+      isOutside &= factor != part.factor;
+      (isOutside ? count : size) *= part.rule.factors[factor].size;
+    }
+    return stripesOf(*dim, count, size / part.groups * count);
+  }
+  // .. also for the weights of a norm over what grows.
+  std::optional<Stripes> stripesOf(const Part& part, unsigned operand) const {
+    if (!isNormOfRow(part) || operand == 0) return stripesOf(part, part.rule.operands[operand]);
+    return stripesOf(/*dim=*/0, part.groups, part.rule.factors[part.factor].size);
+  }
+
+  const std::map<int, RankRange>& cutsOf(Operation* op) const {
+    const OpCuts& cuts = isData(op) ? blocks_.data : blocks_.ops;
+    return cuts.find(op)->second;
+  }
+
+  // Where ranks share something, as keys that a group of queries has, what they share makes groups,
+  // each over some of the ranks.
+  bool findGroups() {
+    for (const Part& part : ops_) {
+      for (const auto& [factor, range] : cutsOf(part.op)) {
+        if (range.outer == 1 || part.rule.factors[factor].size % range.size == 0) continue;
+        if (groups_ != 1 && groups_ != range.outer) return fail("ranks share it in several ways");
+        groups_ = range.outer;
+      }
+    }
+    return ranks_ % groups_ == 0 || fail("groups of ranks differ");
+  }
+
+  // What grows is made of the same number of equal pieces everywhere.
   bool findFactors() {
+    if (!findGroups()) return false;
     for (Part& part : ops_) {
-      const OpCuts& cuts = isData(part.op) ? blocks_.data : blocks_.ops;
-      for (const auto& [factor, range] : cuts.lookup(part.op)) {
-        if (range.size == 1) continue;
-        if (part.factor >= 0 || !(range == RankRange{1, growth_.ranks})) {
+      for (const auto& [factor, range] : cutsOf(part.op)) {
+        const bool isOfGroups = groups_ > 1 && range == RankRange{1, groups_};
+        if (range.size == 1 || isOfGroups) continue;
+        const bool isWhole = range == RankRange{1, ranks_};
+        const bool isWithin = range == RankRange{groups_, ranks_ / groups_};
+        const int64_t size = part.rule.factors[factor].size;
+        part.groups = isWhole ? groups_ : 1;
+        if (part.factor >= 0 || !(isWhole || isWithin) || size % part.groups != 0) {
           return fail(ir::opText(part.op) + " is cut along several dimensions");
         }
         part.factor = factor;
-        growth_.from = std::gcd(growth_.from, part.rule.factors[factor].size);
+        growth_.from = std::gcd(growth_.from, size / part.groups);
       }
-      if (part.factor < 0) return fail(ir::opText(part.op) + " is not cut");
+      if (part.factor >= 0) growing_.insert(part.op);
     }
-    growth_.to = static_cast<int64_t>(llvm::alignTo(growth_.from, growth_.ranks));
+    llvm::erase_if(ops_, [](const Part& part) { return part.factor < 0; });
+    llvm::copy_if(blocks_.cuts, std::back_inserter(cuts_), [&](const TensorBlock::Cut& cut) {
+      return !(groups_ > 1 && cut.range == RankRange{1, groups_});
+    });
+    growth_.to = static_cast<int64_t>(llvm::alignTo(growth_.from, ranks_ / groups_));
     return growth_.to != growth_.from || fail("these ranks divide it");
   }
 
@@ -170,18 +241,18 @@ class BlockGrower {
         }
       }
     }
-    return llvm::all_of(blocks_.cuts, [&](const TensorBlock::Cut& cut) {
+    return llvm::all_of(cuts_, [&](const TensorBlock::Cut& cut) {
       Value argument = argumentOf(cut);
       const bool isOwn =
-          argument && !unpaddedShape(cut.parameter) &&
-          ir::tensorType(argument).getDimSize(cut.dim) % growth_.from == 0 &&
+          argument && !unpaddedShape(cut.parameter) && cut.range == RankRange{1, ranks_} &&
+          ir::tensorType(argument).getDimSize(cut.dim) % (groups_ * growth_.from) == 0 &&
           llvm::all_of(argument.getUsers(), [&](Operation* user) { return isWithin(user); });
       return isOwn || fail("\"" + ir::ParameterOp(cut.parameter).getOnnxName() +
                            "\" is read elsewhere, too");
     });
   }
 
-  bool isWithin(Operation* op) const { return blocks_.ops.contains(op) || isData(op); }
+  bool isWithin(Operation* op) const { return growing_.contains(op); }
   bool isData(Operation* op) const { return blocks_.data.contains(op); }
 
   static bool isOfRow(const Part& part) {
@@ -191,12 +262,6 @@ class BlockGrower {
   // Of all heads, say.
   static bool isNormOfRow(const Part& part) {
     return isOfRow(part) && llvm::isa<ir::RmsNormOp>(part.op);
-  }
-
-  // The dimension of an operand that grows.
-  static std::optional<int64_t> grownDim(const Part& part, unsigned operand) {
-    if (isNormOfRow(part)) return operand == 0 ? ir::rankOf(part.op->getOperand(0)) - 1 : 0;
-    return dimOf(part.rule.operands[operand], part.factor);
   }
 
   // Of operands with the factor. Which elements a dropout drops depends on their places.
@@ -221,27 +286,22 @@ class BlockGrower {
     llvm::SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(part.op->getOperands())) {
       Value made = made_.lookup(operand);
-      const std::optional<int64_t> dim = grownDim(part, i);
-      if (!made) made = dim ? grownOperand(builder, operand, *dim) : operand;
+      const std::optional<Stripes> stripes = stripesOf(part, static_cast<unsigned>(i));
+      if (!made) made = stripes ? grownOperand(builder, operand, *stripes) : operand;
       const RankedTensorType own = originalType(operand);
-      if (ir::tensorType(made) != (dim ? grown(own, *dim) : own)) {
+      if (ir::tensorType(made) != (stripes ? grown(own, *stripes) : own)) {
         return fail(ir::opText(part.op) + " takes it otherwise");
       }
-      operands.push_back(sums && dim ? zeroBehind(builder, made, *dim) : made);
+      operands.push_back(sums && stripes ? zeroBehind(builder, made, *stripes) : made);
     }
     mlir::OperationState state(part.op->getLoc(), part.op->getName(), operands, {},
                                part.op->getAttrs());
     for (auto [type, dims] : llvm::zip_equal(part.op->getResultTypes(), part.rule.results)) {
       auto tensor = llvm::cast<RankedTensorType>(type);
-      const std::optional<int64_t> dim = dimOf(dims, part.factor);
-      state.addTypes(dim ? grown(tensor, *dim) : tensor);
+      const std::optional<Stripes> stripes = stripesOf(part, dims);
+      state.addTypes(stripes ? grown(tensor, *stripes) : tensor);
     }
-    if (auto slice = llvm::dyn_cast<ir::SliceOp>(part.op)) {
-      llvm::SmallVector<int64_t> limits(slice.getLimits());
-      int64_t& limit = limits[*dimOf(part.rule.operands[0], part.factor)];
-      limit = grown(limit);
-      state.attributes.set(slice.getLimitsAttrName(), builder.getDenseI64ArrayAttr(limits));
-    }
+    growAttributes(part, builder, state);
     Operation* op = builder.create(state);
     created_.push_back(op);
     if (!hasGrownRule(op, part)) return fail(ir::opText(part.op) + " depends on their number");
@@ -251,6 +311,22 @@ class BlockGrower {
     }
     if (isNormOfRow(part)) made_[part.op->getResult(0)] = normOfTrue(builder, ir::RmsNormOp(op));
     return true;
+  }
+
+  void growAttributes(const Part& part, mlir::OpBuilder& builder,
+                      mlir::OperationState& state) const {
+    if (auto slice = llvm::dyn_cast<ir::SliceOp>(part.op)) {
+      llvm::SmallVector<int64_t> limits(slice.getLimits());
+      int64_t& limit = limits[*dimOf(part.rule.operands[0], part.factor)];
+      limit = grown(limit);
+      state.attributes.set(slice.getLimitsAttrName(), builder.getDenseI64ArrayAttr(limits));
+    }
+    // Depthwise.
+    auto conv = llvm::dyn_cast<ir::ConvOp>(part.op);
+    if (conv && conv.getGroup() % growth_.from == 0) {
+      state.attributes.set(conv.getGroupAttrName(),
+                           builder.getI64IntegerAttr(grown(conv.getGroup())));
+    }
   }
 
   // With zeros behind, the mean square of a row is s = from / to of the true one: with s times the
@@ -272,20 +348,56 @@ class BlockGrower {
     return llvm::cast<RankedTensorType>(known == original_.end() ? value.getType() : known->second);
   }
 
-  // A parameter is larger already; what each rank has all of gets zeros.
-  Value grownOperand(mlir::OpBuilder& builder, Value operand, int64_t dim) {
+  // A parameter is larger already; what each rank has all of gets zeros, and what data alone makes
+  // its last element again: in a mask that hides all, a softmax would find nothing.
+  Value grownOperand(mlir::OpBuilder& builder, Value operand, const Stripes& stripes) {
     if (llvm::any_of(original_, [&](const auto& entry) { return entry.first == operand; })) {
       zero_.insert(operand);
       return operand;
     }
     const RankedTensorType type = ir::tensorType(operand);
-    llvm::SmallVector<int64_t> none(type.getRank(), 0), high = none;
-    high[dim] = grown(type.getDimSize(dim)) - type.getDimSize(dim);
-    // Of a constant, another one.
-    auto padded = builder.createOrFold<ir::PadOp>(operand.getLoc(), operand, none, high, none);
-    created_.push_back(padded.getDefiningOp());
+    const int64_t dim = stripes.count == 1 ? stripes.dim : stripes.dim + 1;
+    Value apart = reshape(builder, operand, apartType(type, stripes, stripes.from));
+    if (!values_.fromParameters.contains(operand)) {
+      return reshape(builder, withLastAgain(builder, apart, dim, stripes.to - stripes.from),
+                     grown(type, stripes));
+    }
+    llvm::SmallVector<int64_t> none(ir::rankOf(apart), 0), high = none;
+    high[dim] = stripes.to - stripes.from;
+    Value padded = track(ir::PadOp::create(builder, operand.getLoc(), apart, none, high, none));
+    padded = reshape(builder, padded, grown(type, stripes));
     zero_.insert(padded);
     return padded;
+  }
+
+  Value withLastAgain(mlir::OpBuilder& builder, Value value, int64_t dim, int64_t times) {
+    const mlir::Location loc = value.getLoc();
+    const RankedTensorType type = ir::tensorType(value);
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    Value last =
+        trackNew(value, ir::sliceDim(builder, loc, value, dim, shape[dim] - 1, 1, /*folds=*/true));
+    shape[dim] = times;
+    Value again =
+        trackNew(last, builder.createOrFold<ir::BroadcastOp>(loc, type.clone(shape), last));
+    return trackNew(value, builder.createOrFold<ir::ConcatOp>(loc, mlir::ValueRange{value, again},
+                                                              static_cast<uint64_t>(dim)));
+  }
+
+  // With the stripes, if there are several, along a dimension of their own, of so many elements
+  // each.
+  static RankedTensorType apartType(RankedTensorType type, const Stripes& stripes, int64_t size) {
+    if (stripes.count == 1) return type;
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    shape[stripes.dim] = size;
+    shape.insert(shape.begin() + stripes.dim, stripes.count);
+    return type.clone(shape);
+  }
+
+  Value reshape(mlir::OpBuilder& builder, Value value, RankedTensorType type) {
+    // Of a constant, another one.
+    return trackNew(value, value.getDefiningOp<ir::ConstantOp>() && value.getType() != type
+                               ? builder.createOrFold<ir::ReshapeOp>(value.getLoc(), type, value)
+                               : ir::reshapeTo(builder, value.getLoc(), value, type));
   }
 
   template <typename OpTy>
@@ -293,21 +405,27 @@ class BlockGrower {
     created_.push_back(op);
     return op.getResult();
   }
+  // Of what may fold to its operand.
+  Value trackNew(Value operand, Value made) {
+    if (made != operand) created_.push_back(made.getDefiningOp());
+    return made;
+  }
 
-  Value zeroBehind(mlir::OpBuilder& builder, Value value, int64_t dim) {
+  Value zeroBehind(mlir::OpBuilder& builder, Value value, const Stripes& stripes) {
     if (zero_.contains(value)) return value;
     const RankedTensorType type = ir::tensorType(value);
-    const int64_t size = type.getDimSize(dim);
     const mlir::Location loc = value.getLoc();
-    llvm::SmallVector<int64_t> shape(type.getRank() - dim, 1);
-    shape.front() = size;
+    llvm::SmallVector<int64_t> shape(type.getRank() - stripes.dim, 1);
+    shape.front() = type.getDimSize(stripes.dim);
     auto index = RankedTensorType::get(shape, builder.getI64Type());
-    Value iota = track(ir::IotaOp::create(builder, loc, index, 0));
-    Value end = track(
-        ir::ConstantOp::create(builder, loc,
-                               mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}),
-                                                            size / growth_.to * growth_.from)));
+    Value iota = track(ir::IotaOp::create(builder, loc,
+                                          apartType(index, {0, stripes.count, 0, 0}, stripes.to),
+                                          /*dim=*/stripes.count == 1 ? 0 : 1));
+    Value end = track(ir::ConstantOp::create(
+        builder, loc,
+        mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), stripes.from)));
     Value isTrue = track(ir::LessOp::create(builder, loc, iota, end));
+    isTrue = reshape(builder, isTrue, index.clone(builder.getI1Type()));
     Value zero = ir::scalarConstant(builder, loc, 0, value);
     created_.push_back(zero.getDefiningOp());
     return track(ir::SelectOp::create(builder, loc, isTrue, value, zero));
@@ -348,13 +466,17 @@ class BlockGrower {
       mlir::OpBuilder builder(part.op);
       for (mlir::OpResult result : part.op->getResults()) {
         Value now = made_.lookup(result);
-        const std::optional<int64_t> dim =
-            dimOf(part.rule.results[result.getResultNumber()], part.factor);
+        const std::optional<Stripes> stripes =
+            stripesOf(part, part.rule.results[result.getResultNumber()]);
         auto isOutside = [&](mlir::OpOperand& use) { return !isWithin(use.getOwner()); };
         if (isData(part.op)) continue;
-        if (dim && llvm::any_of(result.getUses(), isOutside)) {
-          now = ir::sliceDim(builder, result.getLoc(), now, *dim, 0,
-                             ir::tensorType(result).getDimSize(*dim));
+        if (stripes && llvm::any_of(result.getUses(), isOutside)) {
+          const RankedTensorType type = ir::tensorType(result);
+          now = reshape(builder, now, apartType(ir::tensorType(now), *stripes, stripes->to));
+          now =
+              ir::sliceDim(builder, result.getLoc(), now,
+                           stripes->count == 1 ? stripes->dim : stripes->dim + 1, 0, stripes->from);
+          now = reshape(builder, now, type);
         }
         result.replaceUsesWithIf(now, isOutside);
       }
@@ -362,11 +484,20 @@ class BlockGrower {
     for (const Part& part : llvm::reverse(ops_)) {
       if (!isData(part.op) || part.op->use_empty()) part.op->erase();
     }
+    // What folded into others.
+    for (Operation* op : llvm::reverse(created_)) {
+      if (op->use_empty()) op->erase();
+    }
   }
 
   const JoinedBlocks& blocks_;
-  Growth growth_;
-  std::vector<Part> ops_;                                     // in the order of the function
+  const int64_t ranks_;
+  const SegmentValues values_;
+  int64_t groups_ = 1;
+  Growth growth_;          // of a group
+  std::vector<Part> ops_;  // that grow, in the order of the function
+  llvm::DenseSet<Operation*> growing_;
+  std::vector<TensorBlock::Cut> cuts_;                        // of parameters that grow
   llvm::StringMap<Value> arguments_;                          // by symbol
   llvm::SmallVector<std::pair<Value, mlir::Type>> original_;  // types of parameters
   llvm::DenseMap<Value, Value> made_;                         // for results of `ops_`

@@ -1,6 +1,7 @@
 // The ops of tensor blocks, made for more of what they are cut along: heads, columns of an MLP.
 //
-// What is added lies behind the true ones and is zero, in parameters for good: it reaches the
+// What is added lies behind the true ones, or where ranks share keys and values behind those of
+// each group of queries, and is zero, in parameters for good: it reaches the
 // block's result with weights that are zero, which get gradients of zero, since what they are
 // multiplied with is zero too.
 #ifndef ORIEL_PASSES_DIVIDE_GROWN_BLOCK_H_
@@ -17,9 +18,10 @@ namespace oriel {
 // What a block may end with: a product whose weight is a parameter.
 bool isLayer(mlir::Operation* op);
 
-// Of so many heads or columns, or whatever the block's ops are cut along, to a multiple of `ranks`.
+// Of so many heads or columns, or whatever the block's ops are cut along, to what ranks divide.
 struct Growth {
-  int64_t ranks, from, to;
+  int64_t from = 0, to = 0;
+  std::vector<ir::ParameterOp> parameters;
 };
 
 // Blocks with one reduction each, which read the same: an output layer of attention, say, and its

@@ -55,11 +55,12 @@ class JoinedInputs {
     }
     const int64_t ranks = options_.ranks(weight->second), last = ir::rankOf(joined) - 1;
     if (ranks == 1 || static_cast<int64_t>(joined.getDim()) != last) return parts;
-    const BlockScope scope{values_, options_, upToLastWeights_, rules_};
+    const bool pads = strategy_.padding;
+    const BlockScope scope{values_, options_, upToLastWeights_, rules_, /*takesIndivisible=*/pads};
     for (Value operand : joined.getInputs()) {
       const int64_t columns = ir::shapeOf(operand)[last];
-      const bool inPieces =
-          columns % ranks == 0 && comesInPieces(scope, operand, last, ranks, /*reader=*/joined);
+      const bool inPieces = (pads || columns % ranks == 0) &&
+                            comesInPieces(scope, operand, last, ranks, /*reader=*/joined);
       if (parts.empty() || inPieces || parts.back().comesInPieces) parts.emplace_back();
       parts.back().operands.push_back(operand);
       parts.back().columns += columns;

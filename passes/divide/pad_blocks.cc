@@ -121,9 +121,7 @@ class BlockPadder {
       unpadded_.emplace_back(members.front()->block.reduction, why);
       return;
     }
-    for (const TensorBlock::Cut& cut : blocks.cuts) {
-      padded_[{growth->from, growth->to}].push_back(cut.parameter);
-    }
+    llvm::append_range(padded_[{growth->from, growth->to}], growth->parameters);
   }
 
   mlir::func::FuncOp main_;

@@ -107,7 +107,8 @@ def PadBlocks : Pass<"oriel-pad-blocks", "::mlir::ModuleOp"> {
     end of what is cut, up to the next number that it divides (`oriel.unpadded` remembers the shape
     in files), and the ops between them the larger shapes. The zeros stay: what is made of them
     reaches the last layer as zero, if need be by a `select` in front of it, and leaves it through
-    weights that are zero. Where grouped queries share keys and values, all of a group are added.
+    weights that are zero. Where grouped queries share keys and values, all of a group are added;
+    where these ranks share keys and values, queries behind each group (`oriel.padded_groups`).
 
     A root-mean-square norm over all heads gets √s of its result, with s times the epsilon, for s of
     its row being true.

@@ -150,6 +150,9 @@ class Emitter {
       parameter->mutable_padded_shape()->Swap(parameter->mutable_global()->mutable_shape());
       parameter->mutable_global()->mutable_shape()->Assign(shape->begin(), shape->end());
       unpadded_[name] = *shape;
+      if (std::optional<llvm::ArrayRef<int64_t>> groups = paddedGroups(op)) {
+        parameter->mutable_padded_groups()->Assign(groups->begin(), groups->end());
+      }
     }
     if (std::optional<ParameterPart> part = partOf(op)) {
       plan::PartOf* whole = parameter->mutable_part_of();

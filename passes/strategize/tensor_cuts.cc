@@ -166,7 +166,9 @@ class TensorCutFinder {
            << llvm::formatv("{0:F1} %", 100 * share) << " of the parameters, more than the "
            << llvm::formatv("{0:F0} %", 100 * kLittleWhole) << " that stay whole unasked"
            << ": choose another tp, "
-           << (strategy_.padding ? "" : "have zeros added by `padding: true` in the strategy, ")
+           << (strategy_.padding ? ""
+                                 : "have zeros added by `padding: true` in the "
+                                   "strategy (`--padding`, of a search `--fix padding=on`), ")
            << "or keep " << (names.size() > 1 ? "such weights" : "it") << " whole by `shardings: ["
            << llvm::join(rules, ", ") << "]` in the strategy";
   }

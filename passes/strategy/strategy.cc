@@ -383,6 +383,9 @@ std::optional<StrategyProblem> findProblem(const Strategy& strategy, MemoryFrom 
     return StrategyProblem{"sequence_parallel",
                            "splits the sequence over the tp ranks, but no mesh has tp above 1"};
   }
+  if (strategy.padding && !hasTensorParallel) {
+    return StrategyProblem{"padding", "is for tp ranks, but no mesh has tp above 1"};
+  }
   return std::nullopt;
 }
 

@@ -79,6 +79,14 @@ TEST(Strategy, SequenceParallelismNeedsTp) {
   EXPECT_EQ(problemOf(strategy), "");
 }
 
+TEST(Strategy, PaddingNeedsTp) {
+  Strategy strategy = ofMesh({2, 1, 1});
+  strategy.padding = true;
+  EXPECT_EQ(problemOf(strategy), "padding is for tp ranks, but no mesh has tp above 1");
+  strategy.mesh = Mesh{1, 1, 2};
+  EXPECT_EQ(problemOf(strategy), "");
+}
+
 TEST(Strategy, RanksAreBounded) {
   EXPECT_EQ(problemOf(ofMesh({kMaxRanks, 1, 1})), "");
   EXPECT_THAT(problemOf(ofMesh({kMaxRanks, 1, 2})), HasSubstr("mesh has more than 1048576 ranks"));

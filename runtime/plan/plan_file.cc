@@ -32,10 +32,10 @@ T Load(std::string_view bytes, size_t offset) {
   return value;
 }
 
-// Of a part, or by more than an element for each rank.
+// Of a part, behind groups, or by more than an element for each rank.
 bool IsPaddedByHeads(const plan::Plan& plan, const plan::Parameter& parameter) {
   if (parameter.padded_shape().empty()) return false;
-  if (parameter.has_part_of()) return true;
+  if (parameter.has_part_of() || !parameter.padded_groups().empty()) return true;
   const auto& shape = parameter.global().shape();
   for (int dim = 0; dim < std::min(shape.size(), parameter.padded_shape_size()); ++dim) {
     if (parameter.padded_shape(dim) - shape[dim] >= plan.world_size()) return true;

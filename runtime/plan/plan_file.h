@@ -43,7 +43,7 @@ namespace oriel::runtime {
 //   19: which weights a plan was compiled with
 //   20: random bits of samples
 //   21: images of several kinds
-//   22: padding of parts, and of more than an element for each rank
+//   22: padding of parts, of groups, and of more than an element for each rank
 inline constexpr uint32_t kPlanFormatVersion = 22;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their

@@ -11,7 +11,8 @@ namespace oriel::runtime {
 
 absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
                                                         const plan::Sharding& sharding,
-                                                        Shape global, const Shape& padded) {
+                                                        Shape global, const Shape& padded,
+                                                        const Shape& groups) {
   auto error = [](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat(what...));
   };
@@ -38,7 +39,7 @@ absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
     return error("the shape ", ShapeToString(global), " can't be padded to ",
                  ShapeToString(padded));
   }
-  layout.piece_ = padded;
+  layout.piece_ = layout.padded_ = padded;
   for (int dim = 0; dim < sharding.dims_size(); ++dim) {
     for (const std::string& name : sharding.dims(dim).axes()) {
       const auto axis = find(name);
@@ -69,6 +70,19 @@ absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
       if (sum) layout.partial_.push_back(name);
     }
   }
+  layout.groups_ = groups.empty() ? Shape(global.size(), 1) : groups;
+  fits = layout.groups_.size() == global.size();
+  for (size_t dim = 0; fits && dim < global.size(); ++dim) {
+    const int64_t count = layout.groups_[dim];
+    if (count == 1) continue;
+    fits = count > 1 && global[dim] > 0 && global[dim] % count == 0 && padded[dim] % count == 0 &&
+           padded[dim] / layout.piece_[dim] % count == 0;
+  }
+  if (!fits) {
+    return error("the shape ", ShapeToString(global), ", padded to ", ShapeToString(padded),
+                 " and in pieces of ", ShapeToString(layout.piece_), ", does not have groups ",
+                 ShapeToString(layout.groups_), " of dimensions on ranks of their own");
+  }
   layout.content_ = WholeBox(global);
   layout.global_ = std::move(global);
   return layout;
@@ -94,13 +108,38 @@ bool TensorLayout::Contains(int64_t rank) const {
   return rank >= first_rank_ && rank - first_rank_ < ranks_;
 }
 
+Shape TensorLayout::OffsetOf(int64_t rank) const {
+  Shape offset(piece_.size(), 0);
+  for (const Axis& axis : axes_) {
+    if (axis.dim >= 0) offset[axis.dim] += Coordinate(rank, axis) * axis.step;
+  }
+  return offset;
+}
+
+TensorLayout::GroupStart TensorLayout::StartOfGroup(size_t dim, int64_t offset) const {
+  if (groups_[dim] == 1) return {0, 0};
+  const int64_t size = padded_[dim] / groups_[dim], group = offset / size;
+  return {group * (content_.size[dim] / groups_[dim]), group * size};
+}
+
 Box TensorLayout::BoxOf(int64_t rank) const {
   Box box{content_.start, piece_};
-  for (const Axis& axis : axes_) {
-    if (axis.dim < 0) continue;
-    box.start[axis.dim] += Coordinate(rank, axis) * axis.step;
+  const Shape offset = OffsetOf(rank);
+  for (size_t dim = 0; dim < offset.size(); ++dim) {
+    const GroupStart group = StartOfGroup(dim, offset[dim]);
+    box.start[dim] += group.in_files + offset[dim] - group.padded;
   }
   return box;
+}
+
+Box TensorLayout::ContentOf(int64_t rank) const {
+  Box groups = content_;
+  const Shape offset = OffsetOf(rank);
+  for (size_t dim = 0; dim < offset.size(); ++dim) {
+    groups.start[dim] += StartOfGroup(dim, offset[dim]).in_files;
+    groups.size[dim] /= groups_[dim];
+  }
+  return Intersect(BoxOf(rank), groups);
 }
 
 bool TensorLayout::Owns(int64_t rank) const {
@@ -138,10 +177,15 @@ Shape PaddedShape(const plan::Parameter& parameter) {
   return {shape.begin(), shape.end()};
 }
 
+Shape PaddedGroups(const plan::Parameter& parameter) {
+  return {parameter.padded_groups().begin(), parameter.padded_groups().end()};
+}
+
 absl::StatusOr<TensorLayout> LayoutInFiles(const plan::Grid& grid, const plan::Parameter& parameter,
                                            const plan::Sharding& sharding) {
-  absl::StatusOr<TensorLayout> layout = TensorLayout::CreatePadded(
-      grid, sharding, FromPlan(parameter.global()).shape, PaddedShape(parameter));
+  absl::StatusOr<TensorLayout> layout =
+      TensorLayout::CreatePadded(grid, sharding, FromPlan(parameter.global()).shape,
+                                 PaddedShape(parameter), PaddedGroups(parameter));
   if (!layout.ok() || !parameter.has_part_of()) return layout;
   const auto& start = parameter.part_of().start();
   return layout->PartOf(ShapeInFiles(parameter), {start.begin(), start.end()});

@@ -33,10 +33,12 @@ class TensorLayout {
                                              Shape global) {
     return CreatePadded(grid, sharding, global, global);
   }
-  // InvalidArgument also if the padded shape is not at least the global one in each dimension.
+  // A dimension is padded behind each of its groups (Parameter.padded_groups; none: one of each).
+  // InvalidArgument also if the padded shape is not at least the global one in each dimension, or
+  // has elements of two groups on a rank.
   static absl::StatusOr<TensorLayout> CreatePadded(const plan::Grid& grid,
                                                    const plan::Sharding& sharding, Shape global,
-                                                   const Shape& padded);
+                                                   const Shape& padded, const Shape& groups = {});
 
   // The same boxes, as those of a tensor of this shape in which this layout's begins at `start`.
   // InvalidArgument if it does not fit.
@@ -55,7 +57,7 @@ class TensorLayout {
   // Of a rank of the grid.
   Box BoxOf(int64_t rank) const;
   // Without padding; may have no elements.
-  Box ContentOf(int64_t rank) const { return Intersect(BoxOf(rank), content_); }
+  Box ContentOf(int64_t rank) const;
   // Of the ranks with the same box one, that with the coordinate 0 on all axes that don't cut. No
   // rank of another grid.
   bool Owns(int64_t rank) const;
@@ -79,18 +81,28 @@ class TensorLayout {
   int64_t Coordinate(int64_t rank, const Axis& axis) const {
     return (rank - first_rank_) / axis.rank_stride % axis.size;
   }
+  // Where the rank's box begins in the padded tensor.
+  Shape OffsetOf(int64_t rank) const;
+  // The first element of a dimension's group with this element of the padded dimension, in files
+  // and padded.
+  struct GroupStart {
+    int64_t in_files, padded;
+  };
+  GroupStart StartOfGroup(size_t dim, int64_t offset) const;
 
   int64_t first_rank_ = 0;
   int64_t ranks_ = 1;
   std::vector<Axis> axes_;
   Shape global_;
   Box content_;  // of `global_`, without padding: all of it, or a part
-  Shape piece_;
+  Shape piece_, padded_;
+  Shape groups_;  // of each dimension
   std::vector<std::string> partial_;
 };
 
 // The shape that the ranks divide: padded, or that of `global`.
 Shape PaddedShape(const plan::Parameter& parameter);
+Shape PaddedGroups(const plan::Parameter& parameter);
 
 // How a parameter, its gradient or a state of it lies over a grid, in boxes of the tensor that
 // files have (NameInFiles). Errors as of CreatePadded and PartOf.

@@ -73,6 +73,35 @@ TEST(TensorLayoutTest, PaddingIsNoContent) {
   EXPECT_EQ(layout.ContentOf(3).num_elements(), 0);
 }
 
+// Of two groups of three, each padded to four, over four ranks.
+TEST(TensorLayoutTest, PaddingBehindGroups) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,
+                             TensorLayout::CreatePadded(MakeGrid({4}), MakeSharding({{}, {"a0"}}),
+                                                        {5, 6}, {5, 8}, {1, 2}));
+  EXPECT_THAT(layout.piece(), ElementsAre(5, 2));
+  EXPECT_EQ(layout.ContentOf(0), (Box{{0, 0}, {5, 2}}));
+  EXPECT_EQ(layout.ContentOf(1), (Box{{0, 2}, {5, 1}}));
+  EXPECT_EQ(layout.ContentOf(2), (Box{{0, 3}, {5, 2}}));
+  EXPECT_EQ(layout.BoxOf(3), (Box{{0, 5}, {5, 2}}));
+  EXPECT_EQ(layout.ContentOf(3), (Box{{0, 5}, {5, 1}}));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const TensorLayout part, layout.PartOf({5, 9}, {0, 2}));
+  EXPECT_EQ(part.ContentOf(1), (Box{{0, 4}, {5, 1}}));
+  EXPECT_EQ(part.ContentOf(2), (Box{{0, 5}, {5, 2}}));
+}
+
+TEST(TensorLayoutTest, GroupsAreOnRanksOfTheirOwn) {
+  const auto pad = [](const plan::Sharding& sharding, const Shape& padded, const Shape& groups) {
+    return TensorLayout::CreatePadded(MakeGrid({3}), sharding, {6}, padded, groups).status();
+  };
+  ORIEL_EXPECT_OK(pad(MakeSharding({{"a0"}}), {9}, {3}));
+  const auto is_refused =
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("does not have groups"));
+  EXPECT_THAT(pad({}, {9}, {3}), is_refused);
+  EXPECT_THAT(pad(MakeSharding({{"a0"}}), {12}, {2}), is_refused);
+  EXPECT_THAT(pad(MakeSharding({{"a0"}}), {9}, {0}), is_refused);
+  EXPECT_THAT(pad(MakeSharding({{"a0"}}), {9}, {3, 1}), is_refused);
+}
+
 TEST(TensorLayoutTest, PaddingIsBehindTheEnd) {
   const auto pad = [](const Shape& padded) {
     return TensorLayout::CreatePadded(MakeGrid({4}), {}, {5, 3}, padded).status();

@@ -157,11 +157,13 @@ void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems&
 
 // On the first grid that has the axes; grids are verified.
 void VerifyStorage(const plan::Grid& grid, const plan::Tensor& global, const Shape& padded,
-                   const plan::Sharding& sharding, const std::string& name, Problems& problems) {
+                   const Shape& groups, const plan::Sharding& sharding, const std::string& name,
+                   Problems& problems) {
   if (!sharding.partial().empty() || !sharding.partial_max().empty()) {
     problems.Add(name, ": its storage is a pending reduction");
   }
-  const auto layout = TensorLayout::CreatePadded(grid, sharding, FromPlan(global).shape, padded);
+  const auto layout =
+      TensorLayout::CreatePadded(grid, sharding, FromPlan(global).shape, padded, groups);
   if (!layout.ok()) problems.Add(name, ": ", layout.status().message());
 }
 
@@ -177,7 +179,7 @@ void VerifyPlacements(const plan::Plan& plan, const plan::Parameter& parameter,
       problems.Add(name, " is on grid ", placement.grid(), " twice");
     } else {
       VerifyStorage(plan.grids(placement.grid()), parameter.global(), PaddedShape(parameter),
-                    placement.storage(), name, problems);
+                    PaddedGroups(parameter), placement.storage(), name, problems);
     }
   }
 }
@@ -186,6 +188,9 @@ void VerifyPlacements(const plan::Plan& plan, const plan::Parameter& parameter,
 // one such part for each.
 void VerifyPadding(const plan::Plan& plan, const plan::Parameter& parameter,
                    const std::string& name, Problems& problems) {
+  if (parameter.padded_shape().empty() && !parameter.padded_groups().empty()) {
+    problems.Add(name, " has groups, but no padding");
+  }
   if (parameter.padded_shape().empty() || !CheckedBytes(parameter.global())) return;
   const Shape shape = FromPlan(parameter.global()).shape, padded = PaddedShape(parameter);
   bool fits = shape.size() == padded.size();
@@ -390,8 +395,8 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
     if (found == parameters.end() || found->second->placements().empty()) continue;
     const int home = found->second->placements(0).grid();
     if (home < 0 || home >= plan.grids_size()) continue;
-    VerifyStorage(plan.grids(home), state.global(), PaddedShape(*found->second), state.storage(),
-                  name, problems);
+    VerifyStorage(plan.grids(home), state.global(), PaddedShape(*found->second),
+                  PaddedGroups(*found->second), state.storage(), name, problems);
   }
 }
 
@@ -420,10 +425,10 @@ void VerifyChannels(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, " goes from grid ", channel.source_grid(), " to itself");
     }
     const Shape shape = FromPlan(channel.global()).shape;
-    VerifyStorage(plan.grids(channel.source_grid()), channel.global(), shape, channel.source(),
-                  absl::StrCat(name, ", where it is sent"), problems);
-    VerifyStorage(plan.grids(channel.target_grid()), channel.global(), shape, channel.target(),
-                  absl::StrCat(name, ", where it is received"), problems);
+    VerifyStorage(plan.grids(channel.source_grid()), channel.global(), shape, /*groups=*/{},
+                  channel.source(), absl::StrCat(name, ", where it is sent"), problems);
+    VerifyStorage(plan.grids(channel.target_grid()), channel.global(), shape, /*groups=*/{},
+                  channel.target(), absl::StrCat(name, ", where it is received"), problems);
   }
 }
 

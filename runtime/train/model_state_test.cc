@@ -43,7 +43,8 @@ TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
   EXPECT_EQ(Restored(kPaddedWithin, "padded", "padded within"), expected);
   EXPECT_EQ(Restored(kColumns, "padded within", "columns"), expected);
   EXPECT_EQ(Restored(PaddedColumns(), "columns", "padded columns"), expected);
-  EXPECT_EQ(Restored(OnStages(), "padded columns", "stages"), expected);
+  EXPECT_EQ(Restored(PaddedInGroups(), "padded columns", "padded groups"), expected);
+  EXPECT_EQ(Restored(OnStages(), "padded groups", "stages"), expected);
   EXPECT_EQ(Restored(OnSomeOfFourGrids(), "stages", "four grids"), expected);
   EXPECT_EQ(Restored(kOne, "four grids", "one again"), expected);
   for (const char* file : {"index.json", "model.safetensors", "optimizer.safetensors"}) {
@@ -77,7 +78,7 @@ TEST_F(ModelStateTest, DevicesAreFilledAndSavedLikeTheHost) {
   };
   EXPECT_EQ(dump("devices.safetensors", ToyExecutor::Memory::kDevice),
             dump("host.safetensors", ToyExecutor::Memory::kHost));
-  for (const Grids& grids : {kColumns, PaddedColumns()}) {
+  for (const Grids& grids : {kColumns, PaddedColumns(), PaddedInGroups()}) {
     EXPECT_EQ(dump("columns.safetensors", ToyExecutor::Memory::kDevice, grids),
               dump("host.safetensors", ToyExecutor::Memory::kHost));
   }
@@ -97,7 +98,7 @@ TEST_F(ModelStateTest, MastersBeginWithWhatParametersRound) {
   const Tensors expected = Initialized(kOne);
   EXPECT_NE(Rounded(expected.at("matrix")), expected.at("matrix"));
   for (const Grids& grids : {kOne, kFour, kTwo, kEight, kPadded, kPaddedWithin, kColumns,
-                             PaddedColumns(), OnStages(), OnSomeOfFourGrids()}) {
+                             PaddedColumns(), PaddedInGroups(), OnStages(), OnSomeOfFourGrids()}) {
     const Tensors tensors = Initialized(Mixed(grids));
     EXPECT_EQ(tensors.at("matrix.master"), expected.at("matrix"));
     for (const char* name : {"matrix", "bias", "cube"}) {
@@ -151,8 +152,8 @@ TEST_F(ModelStateTest, WeightsAreTakenWithoutTheOptimizer) {
       return absl::OkStatus();
     });
   };
-  for (const Grids& grids :
-       {kOne, kFour, kPadded, kPaddedWithin, kColumns, PaddedColumns(), OnStages()}) {
+  for (const Grids& grids : {kOne, kFour, kPadded, kPaddedWithin, kColumns, PaddedColumns(),
+                             PaddedInGroups(), OnStages()}) {
     const Tensors tensors = taken(grids);
     for (const char* name : {"matrix", "bias", "cube"}) {
       EXPECT_EQ(tensors.at(name), saved.at(name)) << name;

@@ -33,6 +33,7 @@ struct Storage {
   bool mixed = false;  // parameters are bf16, the matrix has a master
   // Of the parameters that the matrix is in the plan, side by side, and to what they are padded.
   std::vector<std::pair<int64_t, int64_t>> columns = {};
+  Shape groups = {};  // of the padded matrix
 };
 using Grids = std::vector<Storage>;
 
@@ -78,7 +79,10 @@ class ModelStateTest : public ::testing::Test {
     std::map<std::string, std::pair<Shape, Shape>> matrices = {
         {"matrix", {{12, 8}, storage.padded_matrix}}};  // and their shapes, the latter padded
     if (storage.columns.empty()) {
-      parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);
+      plan::Parameter* matrix = parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);
+      if (matrix != nullptr) {
+        matrix->mutable_padded_groups()->Assign(storage.groups.begin(), storage.groups.end());
+      }
     } else {
       matrices.clear();
     }
@@ -279,6 +283,14 @@ inline const Grids kColumns = {{{2},
                                 /*steps_matrix=*/true,
                                 /*mixed=*/false,
                                 /*columns=*/{{4, 4}, {2, 2}, {2, 2}}}};
+
+// Four groups of three rows with one of padding each, over eight ranks.
+inline Grids PaddedInGroups() {
+  Grids grids = kPadded;
+  grids[0].matrix_state = MakeSharding({{"a0"}});
+  grids[0].groups = {4, 1};
+  return grids;
+}
 
 // Columns that the ranks do not divide.
 inline Grids PaddedColumns() {

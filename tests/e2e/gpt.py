@@ -13,6 +13,7 @@ class Gpt:
     heads: int = 4
     sequence: int = 32
     vocabulary: int = 96
+    key_heads: int = 0  # of keys and values, each for as many heads of queries (Ainslie et al. 2023); 0: all
     tied: bool = False  # the output layer is the embedding
     gelu: str = "none"  # or tanh, its approximation
     gated: bool = False  # the MLP
@@ -150,7 +151,8 @@ class Gpt:
                 return parts(linear(x, f"{name}.qkv", hidden, 3 * hidden, bias), hidden, 3)
             if self.fused:
                 return parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3)
-            return [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"]
+            widths = (hidden, *(2 * [hidden // heads * (self.key_heads or heads)]))
+            return [linear(x, f"{name}.{part}", hidden, width) for part, width in zip("qkv", widths)]
 
         def grid_biases(q: str, name: str) -> str:
             """Of each query, [.., rows, columns] as keys are."""
@@ -164,6 +166,13 @@ class Gpt:
                 biases.append(graph.node("Unsqueeze", [bias, constant(f"{name}.{part}.axis", [axis])], f"{name}.{part}.biases"))
             both = graph.node("Add", biases, f"{name}.biases")
             return graph.node("Reshape", [both, constant(f"{name}.scores.shape", [*zeros, sequence, sequence])], f"{name}.by_grid")
+
+        def for_all_queries(x: str, name: str) -> str:
+            """Each head as many times as there are queries for it."""
+            count, depth = self.key_heads, hidden // heads
+            x = graph.node("Reshape", [x, constant(f"{name}.own", [0, 0, count, 1, depth])], f"{name}.apart")
+            x = graph.node("Expand", [x, constant(f"{name}.times", [1, 1, 1, heads // count, 1])], f"{name}.repeated")
+            return graph.node("Reshape", [x, constant(f"{name}.all", [0, 0, hidden])], f"{name}.for_all")
 
         def with_sinks(scores: str, name: str) -> str:
             sinks = parameter(f"{name}.sinks", random.standard_normal(heads))
@@ -183,6 +192,8 @@ class Gpt:
             rows, columns = ([1, 0, 2], [1, 2, 0]) if self.merged else ([0, 2, 1, 3], [0, 2, 3, 1])
             heads_of = {}
             for part, order, out in zip("qkv", (rows, columns, rows), outs):
+                if self.key_heads and part != "q":
+                    out = for_all_queries(out, f"{name}.{part}")
                 out = graph.node("Reshape", [out, split], f"{name}.{part}.heads")
                 heads_of[part] = graph.node("Transpose", [out], f"{name}.{part}.rows", perm=order)
             scores = graph.node("MatMul", [heads_of["q"], heads_of["k"]], f"{name}.scores")

@@ -12,6 +12,7 @@ from oriel_testing import losses, read_safetensors, run
 
 GPT = Gpt(hidden=48, heads=3, sequence=16)
 FUSED = dataclasses.replace(GPT, fused=True, gated=True)
+GROUPS = dataclasses.replace(GPT, heads=6, key_heads=2)
 STRATEGIES = (
     (2, ("--mesh", "tp=2")),
     (4, ("--mesh", "tp=4", "--sp")),
@@ -56,6 +57,16 @@ class PaddedBlocksTest(TensorParallelTestCase):
                     self.assertTrue(self.padded(plan))
                     self.assert_same(self.numbers(plan, world), expected, name)
 
+    def test_groups_that_ranks_share(self):
+        """Three queries for each of two keys over four ranks: a zero behind each three."""
+        expected = self.numbers(self.whole(gpt=GROUPS), 1)
+        for world, options in ((4, ("--mesh", "tp=4")), (4, ("--mesh", "tp=4", "--sp")), (8, ("--mesh", "dp=2,tp=4", "--zero", "3"))):
+            with self.subTest(options=options):
+                plan = self.plan(*options, "--padding", gpt=GROUPS)
+                self.assertEqual(self.padded(plan)["blocks.0.attention.q.weight"], [48, 64])
+                self.assertNotIn("blocks.0.attention.k.weight", self.padded(plan))
+                self.assert_same(self.numbers(plan, world), expected, options)
+
     def test_halves_of_what_is_added(self):
         model = columns_model(GPT, 10)
         expected = self.numbers(self.whole(model=model), 1)
@@ -76,26 +87,39 @@ class PaddedBlocksTest(TensorParallelTestCase):
         sizes = [self.state_bytes(self.plan("--mesh", "tp=2", *padding, gpt=FUSED)) for padding in ((), ("--padding",))]
         self.assertLess(sizes[1], 0.9 * sizes[0])
 
+    def test_zeros_are_not_the_models_work(self):
+        """What a step's operations of the model are, of the devices' peak, and those that run."""
+        files = self.files(gpt=GPT)
+        work = []
+        for options in (("--mesh", "dp=2"), ("--mesh", "tp=2", "--padding")):
+            found = json.loads(self.run_ok("oriel", "simulate", *files, "--cluster", "h100", *options, "--json").stdout)
+            work.append([found[key] * found["step_seconds"] for key in ("mfu", "hfu")])
+        (one, _), (two, with_zeros) = work
+        self.assertAlmostEqual(two / one, 1, places=6)
+        self.assertGreater(with_zeros / one, 1.02)
+
     def test_checkpoints_have_no_padding(self):
         """Saved by one rank and gone on with by two, and the other way round; also of parts of weights."""
         adamw = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: adamw, lr: 1.0e-3, weight_decay: 0.1}")
-        one, two = self.plan(gpt=FUSED, change=adamw), self.plan("--mesh", "tp=2", "--padding", gpt=FUSED, change=adamw)
-        whole = losses(self.train(one, "--steps", 6, data=self.data))
-        for number, (first, second) in enumerate((((one, 1), (two, 2)), ((two, 2), (one, 1)))):
-            save = self.folder / f"save_{number}"
-            begun = self.train(first[0], "--steps", 3, "--save-dir", save, "--save-every", 3, data=self.data, world=first[1])
-            ended = self.train(second[0], "--steps", 6, "--resume", save, data=self.data, world=second[1])
-            numpy.testing.assert_allclose(losses(begun) + losses(ended), whole, rtol=1e-5)
+        for gpt, ranks in ((FUSED, 2), (GROUPS, 4)):
+            one, many = self.plan(gpt=gpt, change=adamw), self.plan("--mesh", f"tp={ranks}", "--padding", gpt=gpt, change=adamw)
+            whole = losses(self.train(one, "--steps", 6, data=self.data))
+            for number, (first, second) in enumerate((((one, 1), (many, ranks)), ((many, ranks), (one, 1)))):
+                save = self.folder / f"save_{ranks}_{number}"
+                begun = self.train(first[0], "--steps", 3, "--save-dir", save, "--save-every", 3, data=self.data, world=first[1])
+                ended = self.train(second[0], "--steps", 6, "--resume", save, data=self.data, world=second[1])
+                numpy.testing.assert_allclose(losses(begun) + losses(ended), whole, rtol=1e-5)
 
     def test_random_values_are_those_of_one_rank(self):
         still = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: sgd, lr: 1.0e-30}") + 'init: {seed: 3, rules: [{match: "*", normal: {std: 0.1}}]}\n'
-        values = []
-        for world, options in ((1, ()), (2, ("--mesh", "tp=2", "--padding"))):
-            parameters = self.folder / "p.safetensors"
-            self.train(self.plan(*options, gpt=FUSED, change=still), "--steps", 1, "--dump-parameters", parameters, world=world, data=self.data)
-            values.append(read_safetensors(parameters))
-        for name, value in values[0].items():
-            self.assertEqual(values[1][name].tobytes(), value.tobytes(), name)
+        for gpt, ranks in ((FUSED, 2), (GROUPS, 4)):
+            values = []
+            for world, options in ((1, ()), (ranks, ("--mesh", f"tp={ranks}", "--padding"))):
+                parameters = self.folder / "p.safetensors"
+                self.train(self.plan(*options, gpt=gpt, change=still), "--steps", 1, "--dump-parameters", parameters, world=world, data=self.data)
+                values.append(read_safetensors(parameters))
+            for name, value in values[0].items():
+                self.assertEqual(values[1][name].tobytes(), value.tobytes(), name)
 
     def test_evaluation_has_logits_of_one_rank(self):
         logits = []

@@ -106,10 +106,9 @@ class BlockFinder {
 
   bool comesInPieces(Value value, int64_t dim, int64_t ranks, Operation* reader) {
     ranks_ = ranks;
-    if (!trace(value, DimCut{dim, {1, ranks}}) || block_.cuts.empty() ||
-        !block_.indivisible.empty() || takesSteps() || !needsInput()) {
-      return false;
-    }
+    const bool isFound = trace(value, DimCut{dim, {1, ranks}}) && !block_.cuts.empty();
+    const bool isDivided = takesIndivisible_ || block_.indivisible.empty();
+    if (!isFound || !isDivided || takesSteps() || !needsInput()) return false;
     leaveOutData();
     return llvm::all_of(outsideUses(),
                         [&](const BlockCandidate::OutsideUse& use) { return use.user == reader; });
