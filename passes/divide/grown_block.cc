@@ -85,8 +85,8 @@ namespace {
 
 class BlockGrower {
  public:
-  BlockGrower(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks)
-      : blocks_(blocks), ranks_(ranks), values_(readValues(main)) {
+  BlockGrower(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks, int64_t divisor)
+      : blocks_(blocks), ranks_(ranks), divisor_(divisor), values_(readValues(main)) {
     for (Operation& op : main.getBody().front()) {
       if (isData(&op) || blocks.ops.contains(&op)) ops_.push_back({&op, ruleOf(&op)});
     }
@@ -217,7 +217,7 @@ class BlockGrower {
     llvm::copy_if(blocks_.cuts, std::back_inserter(cuts_), [&](const TensorBlock::Cut& cut) {
       return !(groups_ > 1 && cut.range == RankRange{1, groups_});
     });
-    growth_.to = static_cast<int64_t>(llvm::alignTo(growth_.from, ranks_ / groups_));
+    growth_.to = static_cast<int64_t>(llvm::alignTo(growth_.from, divisor_ / groups_));
     return growth_.to != growth_.from || fail("these ranks divide it");
   }
 
@@ -491,7 +491,7 @@ class BlockGrower {
   }
 
   const JoinedBlocks& blocks_;
-  const int64_t ranks_;
+  const int64_t ranks_, divisor_;
   const SegmentValues values_;
   int64_t groups_ = 1;
   Growth growth_;          // of a group
@@ -509,8 +509,8 @@ class BlockGrower {
 }  // namespace
 
 std::optional<Growth> growBlocks(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks,
-                                 std::string& why) {
-  return BlockGrower(main, blocks, ranks).run(why);
+                                 int64_t divisor, std::string& why) {
+  return BlockGrower(main, blocks, ranks, divisor).run(why);
 }
 
 }  // namespace oriel

@@ -34,9 +34,10 @@ struct JoinedBlocks {
 // Pads the parameters (padding.h), and puts other ops in the place of the block's in `main`, whose
 // type is the caller's to mend. Nothing happens where that can't be: where an op outside of the
 // blocks reads what is in pieces, where ops are cut along several dimensions, or may not be finite
-// at zero, with finite derivatives; `why` says so.
+// at zero, with finite derivatives; `why` says so. `divisor`, a multiple of the ranks, divides what
+// they share between them then.
 std::optional<Growth> growBlocks(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks,
-                                 std::string& why);
+                                 int64_t divisor, std::string& why);
 
 }  // namespace oriel
 

@@ -1,4 +1,5 @@
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,9 +27,15 @@ using mlir::Operation;
 // Blocks of linear layers that ranks do not divide, with those that share ops or parameters.
 class BlockPadder {
  public:
-  BlockPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
-      : main_(main) {
+  // `ranks`: of parameters that may be in any stage.
+  BlockPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output,
+              int64_t ranks)
+      : main_(main), ranks_(ranks), ranksOfAll_(strategy.commonOfGrids(&Mesh::tp)) {
     TensorBlockOptions options = blockOptionsOf(strategy);
+    options.ranks = [common = options.ranks, this](ir::ParameterOp parameter) {
+      const int64_t own = common(parameter);
+      return own == ranksOfAll_ ? ranks_ : own;
+    };
     options.dimension = [&, given = options.dimension, classes = classDims(main, output)](
                             ir::ParameterOp parameter) -> std::optional<int64_t> {
       if (std::optional<int64_t> dim = given(parameter)) return dim;
@@ -116,7 +123,8 @@ class BlockPadder {
       }
     }
     std::string why;
-    const std::optional<Growth> growth = growBlocks(main_, blocks, ranks, why);
+    const int64_t divisor = ranks == ranks_ ? ranksOfAll_ : ranks;
+    const std::optional<Growth> growth = growBlocks(main_, blocks, ranks, divisor, why);
     if (!growth) {
       unpadded_.emplace_back(members.front()->block.reduction, why);
       return;
@@ -125,6 +133,7 @@ class BlockPadder {
   }
 
   mlir::func::FuncOp main_;
+  const int64_t ranks_, ranksOfAll_;
   std::vector<BlockCandidate> candidates_;
   std::map<std::pair<int64_t, int64_t>, std::vector<ir::ParameterOp>> padded_;  // by growth
   std::vector<std::pair<Operation*, std::string>> unpadded_;                    // and why
@@ -138,9 +147,14 @@ struct PadBlocks : StrategyPass<impl::PadBlocksBase<PadBlocks>> {
 
   mlir::LogicalResult run(mlir::ModuleOp module, const Strategy& strategy) override {
     if (!strategy.padding) return mlir::success();
-    if (mlir::func::FuncOp main = ir::mainOfOneBlock(module)) {
-      BlockPadder(main, strategy, output).run();
+    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
+    if (!main) return mlir::success();
+    // Which stage is whose is not known yet.
+    std::set<int64_t> ranks;
+    for (int64_t grid = 0; grid < strategy.grids(); ++grid) {
+      ranks.insert(strategy.meshOfGrid(grid).tp);
     }
+    for (int64_t own : ranks) BlockPadder(main, strategy, output, own).run();
     return mlir::success();
   }
 };

@@ -67,6 +67,17 @@ class PaddedBlocksTest(TensorParallelTestCase):
                 self.assertNotIn("blocks.0.attention.k.weight", self.padded(plan))
                 self.assert_same(self.numbers(plan, world), expected, options)
 
+    def test_stages_with_ranks_of_their_own(self):
+        """Five heads are divided by two and three ranks where there are six; three by two and four where there are four."""
+        for heads, second, padded in ((5, 3, 60), (3, 4, 64)):
+            gpt = dataclasses.replace(GPT, heads=heads, hidden=50 if heads == 5 else 48)
+            strategy = self.folder / f"stages_{heads}.yaml"
+            strategy.write_text(f"padding: true\nstages:\n  - {{blocks: blocks.0, mesh: {{tp: 2}}}}\n  - {{blocks: blocks.1, mesh: {{tp: {second}}}}}\n")
+            plan = self.plan("--strategy", strategy, gpt=gpt)
+            for block in range(2):
+                self.assertEqual(self.padded(plan)[f"blocks.{block}.attention.q.weight"], [gpt.hidden, padded])
+            self.assert_same(self.numbers(plan, 2 + second), self.numbers(self.whole(gpt=gpt), 1), heads)
+
     def test_halves_of_what_is_added(self):
         model = columns_model(GPT, 10)
         expected = self.numbers(self.whole(model=model), 1)
