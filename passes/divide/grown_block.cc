@@ -264,14 +264,17 @@ class BlockGrower {
     return isOfRow(part) && llvm::isa<ir::RmsNormOp>(part.op);
   }
 
-  // Of operands with the factor. Which elements a dropout drops depends on their places.
-  static bool isFiniteAtZero(const Part& part) {
+  // Of operands with the factor; data have true elements again. Which elements a dropout drops
+  // depends on their places.
+  bool isFiniteAtZero(const Part& part) const {
     if (llvm::isa<ir::DropoutOp>(part.op)) return false;
+    if (isData(part.op)) return true;
     if (!hasResult(part.rule, part.factor) && !isLayer(part.op)) return false;
     if (isSmoothAtZero(part.op)) return true;
     for (auto [i, operand] : llvm::enumerate(part.op->getOperands())) {
       const bool isFloat = llvm::isa<mlir::FloatType>(ir::tensorType(operand).getElementType());
-      if (!isFloat || !part.rule.operandHas(i, part.factor)) continue;
+      if (!isFloat || !values_.fromParameters.contains(operand)) continue;
+      if (!part.rule.operandHas(i, part.factor)) continue;
       const bool isLinear = llvm::any_of(part.rule.linear, [i = i](const auto& group) {
         return llvm::is_contained(group, static_cast<unsigned>(i));
       });

@@ -53,8 +53,8 @@ class BlockPadder {
     for (const auto& [growth, padded] : padded_) {
       ir::ParameterOp first = padded.front();
       mlir::InFlightDiagnostic warning = first.emitWarning("for tensor parallelism, ");
-      warning << std::get<0>(growth) << " columns or heads are padded to " << std::get<1>(growth)
-              << " in \"" << uniqueName(first) << "\"";
+      warning << std::get<0>(growth) << " columns, heads or groups of heads are padded to "
+              << std::get<1>(growth) << " in \"" << uniqueName(first) << "\"";
       if (padded.size() > 1) warning << " and " << padded.size() - 1 << " more";
     }
     if (!unpadded_.empty()) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <type_traits>
 
 #include "ir/oriel/builders.h"
 #include "passes/raise/match.h"
@@ -166,6 +167,33 @@ struct WeightOnInverseRoot : mlir::OpRewritePattern<ir::MulOp> {
       return success();
     }
     return rewriter.notifyMatchFailure(op, "no weight on the root that is divided by");
+  }
+};
+
+// (x w) / √radicand → x / √radicand * w.
+template <typename Op>
+struct WeightOnInput : mlir::OpRewritePattern<Op> {
+  using mlir::OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
+    constexpr bool kIsQuotient = std::is_same_v<Op, ir::DivOp>;
+    for (auto [product, root] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
+                                 std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
+      auto isRootOf = [root = root](Value input) {
+        if constexpr (kIsQuotient) return matchRoot(input, root).has_value();
+        Value radicand = matchInverseSqrt(root);
+        return radicand && matchRadicand(input, radicand);
+      };
+      auto weighted = matchEither<ir::MulOp>(product, isRootOf);
+      if (weighted && weighted->first.getType() == op.getType() &&
+          isRowVector(weighted->second, weighted->first)) {
+        Value norm = Op::create(rewriter, op.getLoc(), weighted->first, root);
+        rewriter.template replaceOpWithNewOp<ir::MulOp>(op, norm, weighted->second);
+        return success();
+      }
+      if (kIsQuotient) break;
+    }
+    return rewriter.notifyMatchFailure(op, "no weight on what is divided by its root");
   }
 };
 
@@ -354,7 +382,8 @@ struct RaiseNormalization : impl::RaiseNormalizationBase<RaiseNormalization> {
     mlir::RewritePatternSet patterns(&getContext());
     patterns.add<AbsorbNormBias, AbsorbNormWeight, AbsorbWeightOffset, CenterBeforeScale,
                  RaiseNorm<ir::MulOp>, RaiseNorm<ir::DivOp>, VarianceIsPositive, VarianceOfCentered,
-                 WeightOnInverseRoot>(&getContext());
+                 WeightOnInput<ir::MulOp>, WeightOnInput<ir::DivOp>, WeightOnInverseRoot>(
+        &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

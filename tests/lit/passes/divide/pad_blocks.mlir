@@ -15,7 +15,7 @@
 // CHECK-NEXT: %[[DOWN:.*]] = oriel.linear %[[ACTIVE]], %{{.*}}, %{{.*}} : (tensor<2x8xf32>, tensor<8x5xf32>, tensor<5xf32>) -> tensor<2x5xf32>
 // CHECK-NEXT: return %[[DOWN]]
 
-// expected-warning@+1 {{for tensor parallelism, 6 columns or heads are padded to 8 in "up" and 2 more}}
+// expected-warning@+1 {{for tensor parallelism, 6 columns, heads or groups of heads are padded to 8 in "up" and 2 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
 oriel.parameter @p1 {onnx_name = "up_bias", type = tensor<6xf32>}
 oriel.parameter @p2 {onnx_name = "down", type = tensor<6x5xf32>}
@@ -49,7 +49,7 @@ func.func @main(
 // CHECK: %[[DOWN:.*]] = oriel.linear %[[KEPT]]
 // CHECK: return %[[DOWN]], %[[TRUE]]
 
-// expected-warning@+1 {{6 columns or heads are padded to 8}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
 oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
 func.func @main(
@@ -74,7 +74,7 @@ func.func @main(
 // CHECK: oriel.attention {{.*}} %[[BIAS]] {{.*}} (tensor<2x4x8x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4x2xf32>, tensor<1x8x1x1xf32>)
 // CHECK: oriel.linear {{.*}} : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
 
-// expected-warning@+1 {{3 columns or heads are padded to 4 in "q" and 3 more}}
+// expected-warning@+1 {{3 columns, heads or groups of heads are padded to 4 in "q" and 3 more}}
 oriel.parameter @p0 {onnx_name = "q", type = tensor<8x12xf32>}
 oriel.parameter @p1 {onnx_name = "k", type = tensor<8x6xf32>}
 oriel.parameter @p2 {onnx_name = "v", type = tensor<8x6xf32>}
@@ -108,7 +108,7 @@ func.func @main(
 // CHECK: oriel.parameter @p2 {onnx_name = "low", oriel.unpadded = array<i64: 6, 1>
 // CHECK: oriel.parameter @p3 {onnx_name = "high", type = tensor<1x5xf32>}
 
-// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 2 more}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 2 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
 oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
 oriel.parameter @p2 {onnx_name = "low", type = tensor<6x1xf32>}
@@ -144,7 +144,7 @@ func.func @main(
 // CHECK: %[[NORM:.*]] = oriel.mul %[[RESULT]], %[[FACTOR]]
 // CHECK: oriel.linear %[[NORM]]
 
-// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 1 more}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
 oriel.parameter @p1 {onnx_name = "norm", type = tensor<6xf32>}
 oriel.parameter @p2 {onnx_name = "down", type = tensor<6x5xf32>}
@@ -170,7 +170,7 @@ func.func @main(
 // CHECK: %[[SQUARE:.*]] = oriel.pow {{.*}} : (tensor<4x8xf32>, tensor<f32>)
 // CHECK-NEXT: oriel.expert_linear %[[SQUARE]]
 
-// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 1 more}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<2x8x6xf32>}
 oriel.parameter @p1 {onnx_name = "down", type = tensor<2x6x5xf32>}
 func.func @main(
@@ -208,7 +208,7 @@ func.func @main(
 // CHECK: %[[OUT:.*]] = oriel.linear %[[KEPT]]
 // CHECK: return %[[OUT]], %[[HEADS]]
 
-// expected-warning@+1 {{6 columns or heads are padded to 8 in "q" and 1 more}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "q" and 1 more}}
 oriel.parameter @p0 {onnx_name = "q", type = tensor<8x12xf32>}
 oriel.parameter @p1 {onnx_name = "k", type = tensor<8x4xf32>}
 oriel.parameter @p2 {onnx_name = "v", type = tensor<8x4xf32>}
@@ -243,7 +243,7 @@ func.func @main(
 // CHECK: oriel.greater {{.*}} : (tensor<2x8x4xf32>, tensor<f32>) -> tensor<2x8x4xi1>
 // CHECK: oriel.linear {{.*}} : (tensor<2x4x8xf32>, tensor<8x5xf32>)
 
-// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 2 more}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 2 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<6x8xf32>}
 oriel.parameter @p1 {onnx_name = "conv", type = tensor<6x1x3xf32>}
 oriel.parameter @p2 {onnx_name = "down", type = tensor<6x5xf32>}
@@ -275,7 +275,7 @@ func.func @main(
 // CHECK: oriel.constant {value = dense<[3, 5, 7, 9, 11, 13, 13, 13]> : tensor<8xi64>}
 // CHECK: oriel.mod {{.*}} : (tensor<2x1xi64>, tensor<8xi64>) -> tensor<2x8xi64>
 
-// expected-warning@+1 {{6 columns or heads are padded to 8 in "up" and 1 more}}
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
 oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
 func.func @main(

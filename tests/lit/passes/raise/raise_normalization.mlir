@@ -343,6 +343,31 @@ func.func @small_multiple_of_the_root(%x: tensor<3x16xf32>) -> tensor<3x16xf32> 
 
 // -----
 
+// The weight on what is normalised, on its left, before a product and a quotient.
+// CHECK-LABEL: func.func @weight_on_the_input
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]] {epsilon = 9.9{{.*}}E-6 : f64}
+// CHECK: %[[Z:[^,]*]], %{{.*}} = oriel.rms_norm %[[Y]], %[[W]] {epsilon = 9.9{{.*}}E-6 : f64}
+// CHECK-NEXT: return %[[Z]]
+func.func @weight_on_the_input(%x: tensor<3x16xf32>, %w: tensor<16xf32>) -> tensor<3x16xf32> {
+  %eps = oriel.constant {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %w, %x : (tensor<16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %2 = oriel.reduce_mean %1 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %3 = oriel.add %2, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.rsqrt %3 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %5 = oriel.mul %0, %4 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  %6 = oriel.mul %5, %w : (tensor<3x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+  %7 = oriel.mul %5, %5 : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %8 = oriel.reduce_mean %7 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %9 = oriel.add %8, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %10 = oriel.sqrt %9 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %11 = oriel.div %6, %10 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  return %11 : tensor<3x16xf32>
+}
+
+// -----
+
 // The weight on the inverse root (Moshi).
 // CHECK-LABEL: func.func @weight_on_the_inverse_root
 // CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
