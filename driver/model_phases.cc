@@ -63,8 +63,10 @@ std::string bindText(const Recipe& recipe) {
 // What a strategy says of single parameters, which the types of training and the kinds of blocks
 // depend on.
 std::string treatmentText(const Strategy& strategy) {
-  std::string text =
-      absl::StrCat(strategy.commonTensorParallel(nullptr), strategy.padding ? " padded" : "");
+  std::string text = absl::StrCat(strategy.commonTensorParallel(nullptr));
+  for (int64_t grid = 0; strategy.padding && grid < strategy.grids(); ++grid) {
+    absl::StrAppend(&text, grid == 0 ? " padded for " : ",", strategy.meshOfGrid(grid).tp);
+  }
   for (const Strategy::Module& module : strategy.modules) {
     absl::StrAppend(&text, ";", module.name, ":", absl::StrJoin(module.parameters, ","), ":",
                     strategy.commonTensorParallel(&module));

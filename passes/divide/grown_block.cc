@@ -10,7 +10,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/divide/at_zero.h"
 #include "passes/strategize/padding.h"
+#include "passes/strategize/parameter_part.h"
 #include "passes/strategize/sharding.h"
 
 namespace oriel {
@@ -38,57 +40,12 @@ std::optional<int64_t> dimOf(const ir::TensorFactors& dims, int factor) {
   return std::nullopt;
 }
 
-// A square, say.
-bool isPowerOfOneOrMore(Operation* op) {
-  auto power = llvm::dyn_cast<ir::PowOp>(op);
-  llvm::APFloat exponent(0.0);
-  return power && mlir::matchPattern(power.getRhs(), mlir::m_ConstantFloat(&exponent)) &&
-         exponent.convertToDouble() >= 1;
-}
-
-// Of zero, with finite derivatives there, though not linear.
-bool isZeroAtZero(Operation* op) {
-  return isPowerOfOneOrMore(op) ||
-         llvm::isa<ir::AbsOp, ir::ActivationOp, ir::AsinhOp, ir::AtanOp, ir::CastOp, ir::CeilOp,
-                   ir::ErfOp, ir::FloorOp, ir::GatedActivationOp, ir::MaxOp, ir::MinOp,
-                   ir::ReduceMaxOp, ir::ReduceMinOp, ir::ReluOp, ir::RmsNormOp, ir::RoundOp,
-                   ir::SignOp, ir::SinOp, ir::SinhOp, ir::TanOp, ir::TanhOp>(op);
-}
-
-// Whether it and its derivatives at zero are finite, though it is linear in nothing.
-bool isSmoothAtZero(Operation* op) {
-  if (auto norm = llvm::dyn_cast<ir::RmsNormOp>(op)) return norm.getEpsilon() > 0;
-  if (auto norm = llvm::dyn_cast<ir::LayerNormOp>(op)) return norm.getEpsilon() > 0;
-  auto isFloat = [](Value value) {
-    return llvm::isa<mlir::FloatType>(ir::tensorType(value).getElementType());
-  };
-  return isZeroAtZero(op) || llvm::none_of(op->getResults(), isFloat) ||
-         llvm::isa<ir::AttentionOp, ir::CosOp, ir::CoshOp, ir::ExpOp, ir::SigmoidOp, ir::SoftmaxOp>(
-             op);
-}
-
-// Whether it gives zero where these operands, which are not linear, are zero.
-bool givesZero(Operation* op, llvm::function_ref<bool(Value)> isZero) {
-  if (auto attention = llvm::dyn_cast<ir::AttentionOp>(op)) return isZero(attention.getValue());
-  if (auto gated = llvm::dyn_cast<ir::GatedActivationOp>(op)) {
-    return isZero(gated.getGate()) || isZero(gated.getUp());
-  }
-  if (llvm::isa<ir::RmsNormOp>(op) || isPowerOfOneOrMore(op)) return isZero(op->getOperand(0));
-  return isZeroAtZero(op) && llvm::all_of(op->getOperands(), isZero);
-}
-
-}  // namespace
-
-bool isLayer(Operation* op) { return llvm::isa<ir::LinearOp, ir::ExpertLinearOp>(op); }
-
-namespace {
-
 class BlockGrower {
  public:
-  BlockGrower(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks, int64_t divisor)
-      : blocks_(blocks), ranks_(ranks), divisor_(divisor), values_(readValues(main)) {
+  BlockGrower(mlir::func::FuncOp main, const JoinedBlocks& blocks, const GrowthRanks& ranks)
+      : blocks_(blocks), ranks_(ranks), values_(readValues(main)) {
     for (Operation& op : main.getBody().front()) {
-      if (isData(&op) || blocks.ops.contains(&op)) ops_.push_back({&op, ruleOf(&op)});
+      if (blocks.ops.contains(&op)) ops_.push_back({&op, ruleOf(&op)});
     }
     for (auto [argument, parameter] : values_.parameters) {
       arguments_[ir::ParameterOp(parameter).getSymName()] = argument;
@@ -102,7 +59,7 @@ class BlockGrower {
     }
     for (const TensorBlock::Cut& cut : cuts_) {
       Value argument = argumentOf(cut);
-      original_.push_back({argument, argument.getType()});
+      original_[argument] = argument.getType();
       argument.setType(grown(ir::tensorType(argument), stripesOf(cut)));
     }
     if (!llvm::all_of(ops_, [&](const Part& part) { return create(part); })) {
@@ -122,7 +79,15 @@ class BlockGrower {
   }
 
  private:
-  // An op of the blocks or of their data, with the one factor that grows, each of so many groups
+  // The ops that a builder made.
+  struct Recorder : mlir::OpBuilder::Listener {
+    void notifyOperationInserted(Operation* op, mlir::OpBuilder::InsertPoint) override {
+      ops.push_back(op);
+    }
+    llvm::SmallVector<Operation*> ops;
+  };
+
+  // An op of the blocks, with the one factor that grows, each of so many groups
   // that it is made of.
   struct Part {
     Operation* op;
@@ -170,15 +135,14 @@ class BlockGrower {
     }
     return stripesOf(*dim, count, size / part.groups * count);
   }
-  // .. also for the weights of a norm over what grows.
+  // Of an operand; the weights of a norm over what grows are of its size, too.
   std::optional<Stripes> stripesOf(const Part& part, unsigned operand) const {
     if (!isNormOfRow(part) || operand == 0) return stripesOf(part, part.rule.operands[operand]);
     return stripesOf(/*dim=*/0, part.groups, part.rule.factors[part.factor].size);
   }
 
   const std::map<int, RankRange>& cutsOf(Operation* op) const {
-    const OpCuts& cuts = isData(op) ? blocks_.data : blocks_.ops;
-    return cuts.find(op)->second;
+    return blocks_.ops.find(op)->second;
   }
 
   // Where ranks share something, as keys that a group of queries has, what they share makes groups,
@@ -191,7 +155,7 @@ class BlockGrower {
         groups_ = range.outer;
       }
     }
-    return ranks_ % groups_ == 0 || fail("groups of ranks differ");
+    return ranks_.common % groups_ == 0 || fail("ranks of other stages share it in other ways");
   }
 
   // What grows is made of the same number of equal pieces everywhere.
@@ -201,8 +165,8 @@ class BlockGrower {
       for (const auto& [factor, range] : cutsOf(part.op)) {
         const bool isOfGroups = groups_ > 1 && range == RankRange{1, groups_};
         if (range.size == 1 || isOfGroups) continue;
-        const bool isWhole = range == RankRange{1, ranks_};
-        const bool isWithin = range == RankRange{groups_, ranks_ / groups_};
+        const bool isWhole = range == RankRange{1, ranks_.count};
+        const bool isWithin = range == RankRange{groups_, ranks_.count / groups_};
         const int64_t size = part.rule.factors[factor].size;
         part.groups = isWhole ? groups_ : 1;
         if (part.factor >= 0 || !(isWhole || isWithin) || size % part.groups != 0) {
@@ -217,21 +181,22 @@ class BlockGrower {
     llvm::copy_if(blocks_.cuts, std::back_inserter(cuts_), [&](const TensorBlock::Cut& cut) {
       return !(groups_ > 1 && cut.range == RankRange{1, groups_});
     });
-    growth_.to = static_cast<int64_t>(llvm::alignTo(growth_.from, divisor_ / groups_));
-    return growth_.to != growth_.from || fail("these ranks divide it");
+    growth_.to = static_cast<int64_t>(llvm::alignTo(growth_.from, ranks_.divisor / groups_));
+    if (growth_.to == growth_.from) return fail("these ranks divide it");
+    return growth_.to < growth_.from * (ranks_.count / groups_) ||
+           fail("each rank would have as much as there is");
   }
 
   bool mayGrow() {
     for (const Part& part : ops_) {
       const bool isNorm = isNormOfRow(part);
       if (isOfRow(part) && !isNorm) return fail(ir::opText(part.op) + " needs all of it");
-      if (!isFiniteAtZero(part)) {
+      if (!isFiniteAtZero(part) && !operandAboveZero(part.op)) {
         return fail(ir::opText(part.op) + " may not be finite at zero");
       }
       if (isNorm && !ir::RmsNormOp(part.op).getInvRms().use_empty()) {
         return fail("its root mean square is read");
       }
-      if (isData(part.op)) continue;  // stays for others
       for (mlir::OpResult result : part.op->getResults()) {
         if (!part.rule.resultHas(result.getResultNumber(), part.factor)) continue;
         for (Operation* user : result.getUsers()) {
@@ -241,19 +206,22 @@ class BlockGrower {
         }
       }
     }
-    return llvm::all_of(cuts_, [&](const TensorBlock::Cut& cut) {
-      Value argument = argumentOf(cut);
-      const bool isOwn =
-          argument && !unpaddedShape(cut.parameter) && cut.range == RankRange{1, ranks_} &&
-          ir::tensorType(argument).getDimSize(cut.dim) % (groups_ * growth_.from) == 0 &&
-          llvm::all_of(argument.getUsers(), [&](Operation* user) { return isWithin(user); });
-      return isOwn || fail("\"" + ir::ParameterOp(cut.parameter).getOnnxName() +
-                           "\" is read elsewhere, too");
-    });
+    return llvm::all_of(cuts_, [&](const TensorBlock::Cut& cut) { return mayGrow(cut); });
+  }
+
+  bool mayGrow(const TensorBlock::Cut& cut) {
+    Value argument = argumentOf(cut);
+    const std::string name = '"' + uniqueName(cut.parameter) + '"';
+    const bool isDivided =
+        argument && cut.range == RankRange{1, ranks_.count} &&
+        ir::tensorType(argument).getDimSize(cut.dim) % (groups_ * growth_.from) == 0;
+    if (!isDivided) return fail(name + " is cut otherwise");
+    if (unpaddedShape(cut.parameter)) return fail(name + " is padded for others");
+    return llvm::all_of(argument.getUsers(), [&](Operation* user) { return isWithin(user); }) ||
+           fail(name + " is read elsewhere, too");
   }
 
   bool isWithin(Operation* op) const { return growing_.contains(op); }
-  bool isData(Operation* op) const { return blocks_.data.contains(op); }
 
   static bool isOfRow(const Part& part) {
     return part.rule.factors[part.factor].kind == ir::FactorKind::kSteps &&
@@ -264,12 +232,11 @@ class BlockGrower {
     return isOfRow(part) && llvm::isa<ir::RmsNormOp>(part.op);
   }
 
-  // Of operands with the factor; data have true elements again. Which elements a dropout drops
-  // depends on their places.
+  // Of operands with the factor that are made of parameters; data have true elements again. Which
+  // elements a dropout drops depends on their places.
   bool isFiniteAtZero(const Part& part) const {
-    if (llvm::isa<ir::DropoutOp>(part.op)) return false;
-    if (isData(part.op)) return true;
-    if (!hasResult(part.rule, part.factor) && !isLayer(part.op)) return false;
+    if (llvm::isa<ir::DropoutOp>(part.op) || mayHideAll(part)) return false;
+    if (!hasResult(part.rule, part.factor) && !endsBlock(part.op)) return false;
     if (isSmoothAtZero(part.op)) return true;
     for (auto [i, operand] : llvm::enumerate(part.op->getOperands())) {
       const bool isFloat = llvm::isa<mlir::FloatType>(ir::tensorType(operand).getElementType());
@@ -283,8 +250,36 @@ class BlockGrower {
     return true;
   }
 
+  // Whether it may make rows of -inf, as a mask of activations does: what is above zero, say.
+  bool mayHideAll(const Part& part) const {
+    auto isOfParameters = [&](Value value) {
+      auto type = ir::tensorType(value);
+      return values_.fromParameters.contains(value) &&
+             !llvm::isa<mlir::FloatType>(type.getElementType());
+    };
+    if (llvm::isa<ir::AttentionOp>(part.op)) {
+      return llvm::any_of(part.op->getOperands(), isOfParameters);
+    }
+    if (!llvm::isa<ir::SelectOp>(part.op) || !isOfParameters(part.op->getOperand(0))) return false;
+    return llvm::any_of(part.op->getOperands().drop_front(), [](Value value) {
+      // Lower than exponentials of it are above zero.
+      constexpr double kHidden = -80;
+      llvm::APFloat constant(0.0);
+      return mlir::matchPattern(value, mlir::m_ConstantFloat(&constant)) &&
+             !(constant.convertToDouble() > kHidden);
+    });
+  }
+
+  bool isFiniteBehind(Operation* op) const {
+    constexpr double kClearlyAboveZero = 1e-6;
+    const std::optional<unsigned> operand = operandAboveZero(op);
+    if (!operand) return false;
+    auto known = behind_.find(op->getOperand(*operand));
+    return known != behind_.end() && known->second > kClearlyAboveZero;
+  }
+
   bool create(const Part& part) {
-    mlir::OpBuilder builder(part.op);
+    mlir::OpBuilder builder(part.op, &created_);
     const bool sums = isNormOfRow(part) || !hasResult(part.rule, part.factor);
     llvm::SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(part.op->getOperands())) {
@@ -297,8 +292,11 @@ class BlockGrower {
       }
       operands.push_back(sums && stripes ? zeroBehind(builder, made, *stripes) : made);
     }
-    mlir::OperationState state(part.op->getLoc(), part.op->getName(), operands, {},
-                               part.op->getAttrs());
+    mlir::OperationState state(part.op->getLoc(), part.op->getName(), {}, {}, part.op->getAttrs());
+    if (isNormOfRow(part)) {
+      makeNormOfTrue(ir::RmsNormOp(part.op), builder, operands[1], state);
+    }
+    state.addOperands(operands);
     for (auto [type, dims] : llvm::zip_equal(part.op->getResultTypes(), part.rule.results)) {
       auto tensor = llvm::cast<RankedTensorType>(type);
       const std::optional<Stripes> stripes = stripesOf(part, dims);
@@ -306,13 +304,14 @@ class BlockGrower {
     }
     growAttributes(part, builder, state);
     Operation* op = builder.create(state);
-    created_.push_back(op);
     if (!hasGrownRule(op, part)) return fail(ir::opText(part.op) + " depends on their number");
-    noteZeros(op, part);
+    if (!isFiniteAtZero(part) && !isFiniteBehind(op)) {
+      return fail(ir::opText(part.op) + " may not be finite at zero");
+    }
+    noteBehind(op, part);
     for (auto [old, now] : llvm::zip_equal(part.op->getResults(), op->getResults())) {
       made_[old] = now;
     }
-    if (isNormOfRow(part)) made_[part.op->getResult(0)] = normOfTrue(builder, ir::RmsNormOp(op));
     return true;
   }
 
@@ -333,57 +332,64 @@ class BlockGrower {
   }
 
   // With zeros behind, the mean square of a row is s = from / to of the true one: with s times the
-  // epsilon, what it is divided by is √s of that, too.
-  Value normOfTrue(mlir::OpBuilder& builder, ir::RmsNormOp norm) {
+  // epsilon, what it is divided by is √s of that, too. So is the weight, which has one element for
+  // many of the row, and stays f32 where these do not.
+  void makeNormOfTrue(ir::RmsNormOp norm, mlir::OpBuilder& builder, Value& weight,
+                      mlir::OperationState& state) const {
+    const mlir::Location loc = norm.getLoc();
     const double share = static_cast<double>(growth_.from) / static_cast<double>(growth_.to);
-    norm.setEpsilon(share * norm.getEpsilon());
-    Value result = norm.getResult();
-    Value factor = ir::scalarConstant(builder, norm.getLoc(), std::sqrt(share), result);
-    created_.push_back(factor.getDefiningOp());
-    Value scaled = track(ir::MulOp::create(builder, norm.getLoc(), result, factor));
-    zero_.insert(scaled);
-    return scaled;
+    if (norm.getWeightOffset() != 0) {
+      Value offset = ir::scalarConstant(builder, loc, norm.getWeightOffset(), weight);
+      weight = ir::AddOp::create(builder, loc, weight, offset);
+    }
+    Value root = ir::scalarConstant(builder, loc, std::sqrt(share), weight);
+    weight = ir::MulOp::create(builder, loc, weight, root);
+    state.attributes.set(norm.getEpsilonAttrName(),
+                         builder.getF64FloatAttr(share * norm.getEpsilon()));
+    state.attributes.set(norm.getWeightOffsetAttrName(), builder.getF64FloatAttr(0));
   }
 
   RankedTensorType originalType(Value value) const {
-    const auto* known =
-        llvm::find_if(original_, [&](const auto& entry) { return entry.first == value; });
+    auto known = original_.find(value);
     return llvm::cast<RankedTensorType>(known == original_.end() ? value.getType() : known->second);
   }
 
   // A parameter is larger already; what each rank has all of gets zeros, and what data alone makes
   // its last element again: in a mask that hides all, a softmax would find nothing.
   Value grownOperand(mlir::OpBuilder& builder, Value operand, const Stripes& stripes) {
-    if (llvm::any_of(original_, [&](const auto& entry) { return entry.first == operand; })) {
-      zero_.insert(operand);
+    if (original_.contains(operand)) {
+      behind_[operand] = 0;
       return operand;
     }
+    // Of one dimension of it in one way, mostly.
+    Value& padded = padded_[{operand, {stripes.dim, stripes.count}}];
+    if (padded) return padded;
     const RankedTensorType type = ir::tensorType(operand);
     const int64_t dim = stripes.count == 1 ? stripes.dim : stripes.dim + 1;
-    Value apart = reshape(builder, operand, apartType(type, stripes, stripes.from));
-    if (!values_.fromParameters.contains(operand)) {
-      return reshape(builder, withLastAgain(builder, apart, dim, stripes.to - stripes.from),
-                     grown(type, stripes));
+    const int64_t added = stripes.to - stripes.from;
+    padded = reshape(builder, operand, apartType(type, stripes, stripes.from));
+    const bool isData = !values_.fromParameters.contains(operand);
+    if (isData) {
+      padded = withLastAgain(builder, padded, dim, added);
+    } else {
+      llvm::SmallVector<int64_t> none(ir::rankOf(padded), 0), high = none;
+      high[dim] = added;
+      padded = ir::PadOp::create(builder, operand.getLoc(), padded, none, high, none);
     }
-    llvm::SmallVector<int64_t> none(ir::rankOf(apart), 0), high = none;
-    high[dim] = stripes.to - stripes.from;
-    Value padded = track(ir::PadOp::create(builder, operand.getLoc(), apart, none, high, none));
     padded = reshape(builder, padded, grown(type, stripes));
-    zero_.insert(padded);
+    if (!isData) behind_[padded] = 0;
     return padded;
   }
 
-  Value withLastAgain(mlir::OpBuilder& builder, Value value, int64_t dim, int64_t times) {
+  static Value withLastAgain(mlir::OpBuilder& builder, Value value, int64_t dim, int64_t times) {
     const mlir::Location loc = value.getLoc();
     const RankedTensorType type = ir::tensorType(value);
     llvm::SmallVector<int64_t> shape(type.getShape());
-    Value last =
-        trackNew(value, ir::sliceDim(builder, loc, value, dim, shape[dim] - 1, 1, /*folds=*/true));
+    Value last = ir::sliceDim(builder, loc, value, dim, shape[dim] - 1, 1, /*folds=*/true);
     shape[dim] = times;
-    Value again =
-        trackNew(last, builder.createOrFold<ir::BroadcastOp>(loc, type.clone(shape), last));
-    return trackNew(value, builder.createOrFold<ir::ConcatOp>(loc, mlir::ValueRange{value, again},
-                                                              static_cast<uint64_t>(dim)));
+    Value again = builder.createOrFold<ir::BroadcastOp>(loc, type.clone(shape), last);
+    return builder.createOrFold<ir::ConcatOp>(loc, mlir::ValueRange{value, again},
+                                              static_cast<uint64_t>(dim));
   }
 
   // With the stripes, if there are several, along a dimension of their own, of so many elements
@@ -396,42 +402,34 @@ class BlockGrower {
     return type.clone(shape);
   }
 
-  Value reshape(mlir::OpBuilder& builder, Value value, RankedTensorType type) {
+  static Value reshape(mlir::OpBuilder& builder, Value value, RankedTensorType type) {
     // Of a constant, another one.
-    return trackNew(value, value.getDefiningOp<ir::ConstantOp>() && value.getType() != type
-                               ? builder.createOrFold<ir::ReshapeOp>(value.getLoc(), type, value)
-                               : ir::reshapeTo(builder, value.getLoc(), value, type));
-  }
-
-  template <typename OpTy>
-  Value track(OpTy op) {
-    created_.push_back(op);
-    return op.getResult();
-  }
-  // Of what may fold to its operand.
-  Value trackNew(Value operand, Value made) {
-    if (made != operand) created_.push_back(made.getDefiningOp());
-    return made;
+    return value.getDefiningOp<ir::ConstantOp>() && value.getType() != type
+               ? builder.createOrFold<ir::ReshapeOp>(value.getLoc(), type, value)
+               : ir::reshapeTo(builder, value.getLoc(), value, type);
   }
 
   Value zeroBehind(mlir::OpBuilder& builder, Value value, const Stripes& stripes) {
-    if (zero_.contains(value)) return value;
+    if (isZeroBehind(value)) return value;
+    Value& masked = masked_[value];
+    if (masked) return masked;
     const RankedTensorType type = ir::tensorType(value);
     const mlir::Location loc = value.getLoc();
     llvm::SmallVector<int64_t> shape(type.getRank() - stripes.dim, 1);
     shape.front() = type.getDimSize(stripes.dim);
     auto index = RankedTensorType::get(shape, builder.getI64Type());
-    Value iota = track(ir::IotaOp::create(builder, loc,
-                                          apartType(index, {0, stripes.count, 0, 0}, stripes.to),
-                                          /*dim=*/stripes.count == 1 ? 0 : 1));
-    Value end = track(ir::ConstantOp::create(
+    Value iota =
+        ir::IotaOp::create(builder, loc, apartType(index, {0, stripes.count, 0, 0}, stripes.to),
+                           /*dim=*/stripes.count == 1 ? 0 : 1);
+    Value end = ir::ConstantOp::create(
         builder, loc,
-        mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), stripes.from)));
-    Value isTrue = track(ir::LessOp::create(builder, loc, iota, end));
+        mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), stripes.from));
+    Value isTrue = ir::LessOp::create(builder, loc, iota, end);
     isTrue = reshape(builder, isTrue, index.clone(builder.getI1Type()));
     Value zero = ir::scalarConstant(builder, loc, 0, value);
-    created_.push_back(zero.getDefiningOp());
-    return track(ir::SelectOp::create(builder, loc, isTrue, value, zero));
+    masked = ir::SelectOp::create(builder, loc, isTrue, value, zero);
+    behind_[masked] = 0;
+    return masked;
   }
 
   // Whether it is the rule of the old one with a larger factor.
@@ -448,31 +446,47 @@ class BlockGrower {
            rule.operands == expected.operands && rule.results == expected.results;
   }
 
-  void noteZeros(Operation* op, const Part& part) {
-    auto isZero = [&](Value value) { return zero_.contains(value); };
+  bool isZeroBehind(Value value) const {
+    auto known = behind_.find(value);
+    return known != behind_.end() && known->second == 0;
+  }
+
+  std::optional<double> numberBehind(Value value) const {
+    auto known = behind_.find(value);
+    if (known != behind_.end()) return known->second;
+    llvm::APFloat constant(0.0);
+    const bool isKnown = mlir::matchPattern(value, mlir::m_ConstantFloat(&constant));
+    return isKnown ? std::optional(constant.convertToDouble()) : std::nullopt;
+  }
+
+  void noteBehind(Operation* op, const Part& part) {
+    if (!part.rule.resultHas(0, part.factor)) return;
+    auto isZero = [&](Value value) { return isZeroBehind(value); };
     const bool isZeroOfLinear = llvm::any_of(part.rule.linear, [&](const auto& group) {
       return !group.empty() &&
              llvm::all_of(group, [&](unsigned i) { return isZero(op->getOperand(i)); });
     });
-    if (!isZeroOfLinear && !givesZero(op, isZero)) return;
-    if (part.rule.resultHas(0, part.factor)) zero_.insert(op->getResult(0));
+    std::optional<double> value =
+        isZeroOfLinear || givesZero(op, isZero)
+            ? std::optional(0.0)
+            : valueOf(op, [&](Value operand) { return numberBehind(operand); });
+    if (value) behind_[op->getResult(0)] = *value;
   }
 
   void undo() {
-    for (Operation* op : llvm::reverse(created_)) op->erase();
+    for (Operation* op : llvm::reverse(created_.ops)) op->erase();
     for (auto [argument, type] : original_) argument.setType(type);
   }
 
   // What the function returns has its size.
   void replace() {
     for (const Part& part : ops_) {
-      mlir::OpBuilder builder(part.op);
+      mlir::OpBuilder builder(part.op, &created_);
       for (mlir::OpResult result : part.op->getResults()) {
         Value now = made_.lookup(result);
         const std::optional<Stripes> stripes =
             stripesOf(part, part.rule.results[result.getResultNumber()]);
         auto isOutside = [&](mlir::OpOperand& use) { return !isWithin(use.getOwner()); };
-        if (isData(part.op)) continue;
         if (stripes && llvm::any_of(result.getUses(), isOutside)) {
           const RankedTensorType type = ir::tensorType(result);
           now = reshape(builder, now, apartType(ir::tensorType(now), *stripes, stripes->to));
@@ -484,36 +498,39 @@ class BlockGrower {
         result.replaceUsesWithIf(now, isOutside);
       }
     }
-    for (const Part& part : llvm::reverse(ops_)) {
-      if (!isData(part.op) || part.op->use_empty()) part.op->erase();
-    }
+    for (const Part& part : llvm::reverse(ops_)) part.op->erase();
     // What folded into others.
-    for (Operation* op : llvm::reverse(created_)) {
+    for (Operation* op : llvm::reverse(created_.ops)) {
       if (op->use_empty()) op->erase();
     }
   }
 
   const JoinedBlocks& blocks_;
-  const int64_t ranks_, divisor_;
+  const GrowthRanks ranks_;
   const SegmentValues values_;
   int64_t groups_ = 1;
   Growth growth_;          // of a group
   std::vector<Part> ops_;  // that grow, in the order of the function
   llvm::DenseSet<Operation*> growing_;
-  std::vector<TensorBlock::Cut> cuts_;                        // of parameters that grow
-  llvm::StringMap<Value> arguments_;                          // by symbol
-  llvm::SmallVector<std::pair<Value, mlir::Type>> original_;  // types of parameters
-  llvm::DenseMap<Value, Value> made_;                         // for results of `ops_`
-  llvm::SmallVector<Operation*> created_;
-  llvm::DenseSet<Value> zero_;  // behind the true heads or columns
+  std::vector<TensorBlock::Cut> cuts_;          // of parameters that grow
+  llvm::StringMap<Value> arguments_;            // by symbol
+  llvm::DenseMap<Value, mlir::Type> original_;  // types of parameters
+  llvm::DenseMap<Value, Value> made_;           // for results of `ops_`
+  Recorder created_;
+  llvm::DenseMap<Value, Value> masked_;  // with zeros behind
+  // What each rank has all of, grown, by how: the dimension and its number of stripes.
+  llvm::DenseMap<std::pair<Value, std::pair<int64_t, int64_t>>, Value> padded_;
+  llvm::DenseMap<Value, double> behind_;  // the true elements, where it is known
   std::string why_;
 };
 
 }  // namespace
 
-std::optional<Growth> growBlocks(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks,
-                                 int64_t divisor, std::string& why) {
-  return BlockGrower(main, blocks, ranks, divisor).run(why);
+bool endsBlock(Operation* op) { return llvm::isa<ir::LinearOp, ir::ExpertLinearOp>(op); }
+
+std::optional<Growth> growBlocks(mlir::func::FuncOp main, const JoinedBlocks& blocks,
+                                 const GrowthRanks& ranks, std::string& why) {
+  return BlockGrower(main, blocks, ranks).run(why);
 }
 
 }  // namespace oriel

@@ -15,8 +15,8 @@
 
 namespace oriel {
 
-// What a block may end with: a product whose weight is a parameter.
-bool isLayer(mlir::Operation* op);
+// Whether a block may end with it: a product whose weight is a parameter.
+bool endsBlock(mlir::Operation* op);
 
 // Of so many heads or columns, or whatever the block's ops are cut along, to what ranks divide.
 struct Growth {
@@ -27,17 +27,22 @@ struct Growth {
 // Blocks with one reduction each, which read the same: an output layer of attention, say, and its
 // adapter.
 struct JoinedBlocks {
-  OpCuts ops, data;
+  OpCuts ops;
   std::vector<TensorBlock::Cut> cuts;
+};
+
+// Over how many ranks the blocks are cut, and the least common multiple and the greatest common
+// divisor of that and the ranks of other stages, where they may be as well.
+struct GrowthRanks {
+  int64_t count, divisor, common;
 };
 
 // Pads the parameters (padding.h), and puts other ops in the place of the block's in `main`, whose
 // type is the caller's to mend. Nothing happens where that can't be: where an op outside of the
 // blocks reads what is in pieces, where ops are cut along several dimensions, or may not be finite
-// at zero, with finite derivatives; `why` says so. `divisor`, a multiple of the ranks, divides what
-// they share between them then.
-std::optional<Growth> growBlocks(mlir::func::FuncOp main, const JoinedBlocks& blocks, int64_t ranks,
-                                 int64_t divisor, std::string& why);
+// at zero, with finite derivatives; `why` says so.
+std::optional<Growth> growBlocks(mlir::func::FuncOp main, const JoinedBlocks& blocks,
+                                 const GrowthRanks& ranks, std::string& why);
 
 }  // namespace oriel
 

@@ -1,4 +1,5 @@
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -7,11 +8,12 @@
 #include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/divide/grown_block.h"
 #include "passes/divide/output_layer.h"
 #include "passes/divide/passes.h"
-#include "passes/strategize/blocks/block_choice.h"
+#include "passes/strategize/blocks/tensor_blocks.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/strategy_pass.h"
 
@@ -24,45 +26,26 @@ namespace {
 
 using mlir::Operation;
 
-// Blocks of linear layers that ranks do not divide, with those that share ops or parameters.
+// Blocks of layers that ranks do not divide, with those that share ops or parameters.
 class BlockPadder {
  public:
-  // `ranks`: of parameters that may be in any stage.
-  BlockPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output,
-              int64_t ranks)
-      : main_(main), ranks_(ranks), ranksOfAll_(strategy.commonOfGrids(&Mesh::tp)) {
-    TensorBlockOptions options = blockOptionsOf(strategy);
-    options.ranks = [common = options.ranks, this](ir::ParameterOp parameter) {
-      const int64_t own = common(parameter);
-      return own == ranksOfAll_ ? ranks_ : own;
-    };
-    options.dimension = [&, given = options.dimension, classes = classDims(main, output)](
-                            ir::ParameterOp parameter) -> std::optional<int64_t> {
-      if (std::optional<int64_t> dim = given(parameter)) return dim;
-      auto known = classes.find(parameter);
-      return known == classes.end() ? std::nullopt : std::optional(known->second);
-    };
-    candidates_ = chooseCandidates(main, options, /*notes=*/nullptr, /*takesIndivisible=*/true);
-    llvm::erase_if(candidates_, [](const BlockCandidate& candidate) {
-      return !isLayer(candidate.block.reduction);
-    });
-  }
+  BlockPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
+      : main_(main), strategy_(strategy), classDims_(classDims(main, output)) {}
 
+  // Which stage is whose is not known yet: where stages have ranks of their own, for each of them.
   void run() {
-    for (auto& [ranks, members] : joined()) pad(ranks, members);
-    for (const auto& [growth, padded] : padded_) {
-      ir::ParameterOp first = padded.front();
-      mlir::InFlightDiagnostic warning = first.emitWarning("for tensor parallelism, ");
-      warning << std::get<0>(growth) << " columns, heads or groups of heads are padded to "
-              << std::get<1>(growth) << " in \"" << uniqueName(first) << "\"";
-      if (padded.size() > 1) warning << " and " << padded.size() - 1 << " more";
+    std::set<int64_t> counts;
+    GrowthRanks ranks{0, strategy_.commonOfGrids(&Mesh::tp), /*common=*/0};
+    for (int64_t grid = 0; grid < strategy_.grids(); ++grid) {
+      const int64_t count = strategy_.meshOfGrid(grid).tp;
+      counts.insert(count);
+      ranks.common = std::gcd(ranks.common, count);
     }
-    if (!unpadded_.empty()) {
-      const auto& [reduction, why] = unpadded_.front();
-      mlir::InFlightDiagnostic warning = reduction->emitWarning("what it sums is not padded: ");
-      warning << why;
-      if (unpadded_.size() > 1) warning << "; " << unpadded_.size() - 1 << " more are not";
+    for (int64_t count : counts) {
+      ranks.count = count;
+      padFor(ranks);
     }
+    report();
     if (padded_.empty()) return;
     main_.setFunctionType(mlir::FunctionType::get(main_.getContext(),
                                                   main_.getBody().front().getArgumentTypes(),
@@ -85,58 +68,100 @@ class BlockPadder {
     return dims;
   }
 
+  void padFor(const GrowthRanks& ranks) {
+    TensorBlockOptions options = blockOptionsOf(strategy_);
+    options.ranks = [&, common = options.ranks](ir::ParameterOp parameter) {
+      const int64_t own = common(parameter);
+      return own == 1 || hasOwnMesh(parameter) ? own : ranks.count;
+    };
+    options.dimension =
+        [&, given = options.dimension](ir::ParameterOp parameter) -> std::optional<int64_t> {
+      if (std::optional<int64_t> dim = given(parameter)) return dim;
+      auto known = classDims_.find(parameter);
+      return known == classDims_.end() ? std::nullopt : std::optional(known->second);
+    };
+    std::vector<BlockCandidate> candidates =
+        chooseCandidates(main_, options, /*notes=*/nullptr, /*takesIndivisible=*/true);
+    llvm::erase_if(candidates, [](const BlockCandidate& candidate) {
+      return !endsBlock(candidate.block.reduction);
+    });
+    for (const Members& members : joined(candidates)) pad(ranks, members);
+  }
+
+  bool hasOwnMesh(ir::ParameterOp parameter) const {
+    const Strategy::Module* module = moduleOf(strategy_, parameter.getOnnxName().str());
+    return module && module->mesh;
+  }
+
   // Those of the same ranks that share an op or a parameter, where ranks do not divide one of them.
-  std::vector<std::pair<int64_t, Members>> joined() const {
+  static std::vector<Members> joined(const std::vector<BlockCandidate>& candidates) {
     llvm::EquivalenceClasses<size_t> classes;
     std::map<std::pair<int64_t, Operation*>, size_t> firstWith;
-    for (const auto& [i, candidate] : llvm::enumerate(candidates_)) {
+    for (const auto& [i, candidate] : llvm::enumerate(candidates)) {
       classes.insert(i);
       auto join = [&, i = i, ranks = candidate.ranks](Operation* op) {
         classes.unionSets(i, firstWith.try_emplace({ranks, op}, i).first->second);
       };
       for (const auto& [op, cuts] : candidate.ops) join(op);
-      for (const auto& [op, cuts] : candidate.data) join(op);
       for (const TensorBlock::Cut& cut : candidate.block.cuts) join(cut.parameter);
     }
-    std::map<size_t, Members> members;  // by the first of each
-    for (const auto& [i, candidate] : llvm::enumerate(candidates_)) {
+    llvm::MapVector<size_t, Members> members;  // by their class, in the order of the first of each
+    for (const auto& [i, candidate] : llvm::enumerate(candidates)) {
       members[classes.getLeaderValue(i)].push_back(&candidate);
     }
-    std::vector<std::pair<int64_t, Members>> indivisible;
+    std::vector<Members> indivisible;
     for (auto& [leader, all] : members) {
       if (llvm::all_of(all, [](auto* one) { return one->block.indivisible.empty(); })) continue;
-      indivisible.emplace_back(all.front()->ranks, std::move(all));
+      indivisible.push_back(std::move(all));
     }
     return indivisible;
   }
 
-  void pad(int64_t ranks, const Members& members) {
+  void pad(const GrowthRanks& ofStages, const Members& members) {
     JoinedBlocks blocks;
     llvm::DenseSet<Operation*> seen;
     for (const BlockCandidate* candidate : members) {
       for (const auto& [op, cuts] : candidate->ops) blocks.ops[op].insert(cuts.begin(), cuts.end());
-      for (const auto& [op, cuts] : candidate->data) {
-        blocks.data[op].insert(cuts.begin(), cuts.end());
-      }
       for (const TensorBlock::Cut& cut : candidate->block.cuts) {
         if (seen.insert(ir::ParameterOp(cut.parameter)).second) blocks.cuts.push_back(cut);
       }
     }
-    std::string why;
-    const int64_t divisor = ranks == ranks_ ? ranksOfAll_ : ranks;
-    const std::optional<Growth> growth = growBlocks(main_, blocks, ranks, divisor, why);
-    if (!growth) {
-      unpadded_.emplace_back(members.front()->block.reduction, why);
-      return;
+    GrowthRanks ranks = ofStages;
+    if (hasOwnMesh(blocks.cuts.front().parameter)) {
+      const int64_t own = members.front()->ranks;
+      ranks = {own, own, own};
     }
-    llvm::append_range(padded_[{growth->from, growth->to}], growth->parameters);
+    std::string why;
+    const std::optional<Growth> growth = growBlocks(main_, blocks, ranks, why);
+    if (growth) {
+      // These ops are not there any more.
+      unpadded_.remove_if([&](const auto& entry) { return blocks.ops.contains(entry.first); });
+      llvm::append_range(padded_[{growth->from, growth->to}], growth->parameters);
+    } else {
+      unpadded_.insert({members.front()->block.reduction, why});
+    }
+  }
+
+  void report() {
+    for (const auto& [growth, parameters] : padded_) {
+      ir::ParameterOp first = parameters.front();
+      mlir::InFlightDiagnostic warning = first.emitWarning("for tensor parallelism, ");
+      warning << growth.first << " columns, heads or groups of heads are padded to "
+              << growth.second << " in \"" << uniqueName(first) << "\"";
+      if (parameters.size() > 1) warning << " and " << parameters.size() - 1 << " more";
+    }
+    if (unpadded_.empty()) return;
+    const auto& [reduction, why] = unpadded_.front();
+    mlir::InFlightDiagnostic warning = reduction->emitWarning("what it sums is not padded: ");
+    warning << why;
+    if (unpadded_.size() > 1) warning << "; " << unpadded_.size() - 1 << " more are not";
   }
 
   mlir::func::FuncOp main_;
-  const int64_t ranks_, ranksOfAll_;
-  std::vector<BlockCandidate> candidates_;
+  const Strategy& strategy_;
+  const llvm::DenseMap<Operation*, int64_t> classDims_;
   std::map<std::pair<int64_t, int64_t>, std::vector<ir::ParameterOp>> padded_;  // by growth
-  std::vector<std::pair<Operation*, std::string>> unpadded_;                    // and why
+  llvm::MapVector<Operation*, std::string> unpadded_;  // reductions, and why
 };
 
 struct PadBlocks : StrategyPass<impl::PadBlocksBase<PadBlocks>> {
@@ -147,14 +172,9 @@ struct PadBlocks : StrategyPass<impl::PadBlocksBase<PadBlocks>> {
 
   mlir::LogicalResult run(mlir::ModuleOp module, const Strategy& strategy) override {
     if (!strategy.padding) return mlir::success();
-    mlir::func::FuncOp main = ir::mainOfOneBlock(module);
-    if (!main) return mlir::success();
-    // Which stage is whose is not known yet.
-    std::set<int64_t> ranks;
-    for (int64_t grid = 0; grid < strategy.grids(); ++grid) {
-      ranks.insert(strategy.meshOfGrid(grid).tp);
+    if (mlir::func::FuncOp main = ir::mainOfOneBlock(module)) {
+      BlockPadder(main, strategy, output).run();
     }
-    for (int64_t own : ranks) BlockPadder(main, strategy, output, own).run();
     return mlir::success();
   }
 };

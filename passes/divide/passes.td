@@ -110,12 +110,12 @@ def PadBlocks : Pass<"oriel-pad-blocks", "::mlir::ModuleOp"> {
     weights that are zero. Where grouped queries share keys and values, all of a group are added;
     where these ranks share keys and values, queries behind each group (`oriel.padded_groups`).
 
-    A root-mean-square norm over all heads gets √s of its result, with s times the epsilon, for s of
-    its row being true.
+    A root-mean-square norm over all heads has √s of its weight and s times the epsilon, for s of
+    its row being true. What data alone makes has its last element again.
 
     Left alone are blocks with ops whose derivatives may not be finite at zero (a square root, a
-    division), with other norms of what is cut, with dropout, or of which others read what is in
-    pieces.
+    division), or that may hide all (a mask of activations), with other norms of what is cut, with
+    dropout, or of which others read what is in pieces.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}

@@ -1,6 +1,7 @@
 #include "passes/search/search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <queue>

@@ -196,6 +196,22 @@ TEST(PinsTest, WordsAreWhatIsRead) {
 }
 
 // 0, and as many as there are: one group of all.
+TEST(SpaceTest, PaddingOnlyIfPinnedAndWithTensorParallelism) {
+  SearchProblem problem = ProblemOn(2, 4);
+  for (const Candidate& c : allCandidates(problem)) EXPECT_FALSE(c.strategy().padding);
+  problem.pins.padding = true;
+  int padded = 0;
+  for (const Candidate& c : allCandidates(problem)) {
+    const Strategy strategy = c.strategy();
+    EXPECT_EQ(strategy.padding, c.tp > 1);
+    padded += strategy.padding ? 1 : 0;
+    const absl::StatusOr<Strategy> read = parseStrategy(strategy.text, "");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == strategy) << strategy.text;
+  }
+  EXPECT_GT(padded, 0);
+}
+
 TEST(PinsTest, GroupsThatShard) {
   Candidate candidate;
   candidate.dp = candidate.shards = 4;

@@ -1,4 +1,4 @@
-// The option of passes that go by a strategy (strategy_option.h).
+// The option of passes that go by a strategy (strategy_pass.h).
 #ifndef ORIEL_PASSES_STRATEGIZE_STRATEGY_OPTION_TD
 #define ORIEL_PASSES_STRATEGIZE_STRATEGY_OPTION_TD
 

@@ -195,8 +195,9 @@ void VerifyPadding(const plan::Plan& plan, const plan::Parameter& parameter,
   const Shape shape = FromPlan(parameter.global()).shape, padded = PaddedShape(parameter);
   bool fits = shape.size() == padded.size();
   for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
-    const int64_t added = padded[dim] - shape[dim];
-    fits = added == 0 || (added > 0 && added / plan.world_size() < shape[dim]);
+    fits = padded[dim] >= shape[dim];
+    if (!fits || padded[dim] == shape[dim]) continue;
+    fits = (padded[dim] - shape[dim]) / plan.world_size() < shape[dim];
   }
   if (!fits) {
     return problems.Add(name, " of the shape ", ShapeToString(shape), " is padded to ",

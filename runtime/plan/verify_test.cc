@@ -334,6 +334,14 @@ const BadPlan kPrograms[] = {
     {"PaddingOfAllForEachRank",
      [](auto& plan) { plan.mutable_parameters(0)->add_padded_shape(12); },
      "parameter 'w' of the shape [4] is padded to [12] for 2 ranks"},
+    {"GroupsWithoutPadding", [](auto& plan) { plan.mutable_parameters(0)->add_padded_groups(2); },
+     "parameter 'w' has groups, but no padding"},
+    {"GroupsThatDoNotDivide",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->add_padded_shape(6);
+       plan.mutable_parameters(0)->add_padded_groups(3);
+     },
+     "does not have groups [3] of dimensions on ranks of their own"},
     {"PaddingThatCutsOff", [](auto& plan) { plan.mutable_parameters(0)->add_padded_shape(3); },
      "parameter 'w' of the shape [4] is padded to [3]"},
     {"BufferWithoutThePadding", [](auto& plan) { plan.mutable_parameters(0)->add_padded_shape(5); },

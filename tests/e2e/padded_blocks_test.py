@@ -8,7 +8,7 @@ import numpy
 from cut_products_test import BATCH, TensorParallelTestCase
 from gpt import Gpt
 from onnx_writer import Graph
-from oriel_testing import losses, read_safetensors, run
+from oriel_testing import losses, read_safetensors, relative_error, run
 
 GPT = Gpt(hidden=48, heads=3, sequence=16)
 FUSED = dataclasses.replace(GPT, fused=True, gated=True)
@@ -77,6 +77,30 @@ class PaddedBlocksTest(TensorParallelTestCase):
             for block in range(2):
                 self.assertEqual(self.padded(plan)[f"blocks.{block}.attention.q.weight"], [gpt.hidden, padded])
             self.assert_same(self.numbers(plan, 2 + second), self.numbers(self.whole(gpt=gpt), 1), heads)
+
+    def test_stages_that_share_keys(self):
+        """Two heads of keys over two and four ranks; not over one and four, where a rank of the first would have both."""
+        text = "padding: true\nstages:\n  - {{blocks: blocks.0, mesh: {{tp: {}}}}}\n  - {{blocks: blocks.1, mesh: {{tp: 4}}}}\n"
+        strategy = self.folder / "stages.yaml"
+        strategy.write_text(text.format(2))
+        plan = self.plan("--strategy", strategy, gpt=GROUPS)
+        self.assertEqual(self.padded(plan)["blocks.0.attention.q.weight"], [48, 64])
+        self.assert_same(self.numbers(plan, 6), self.numbers(self.whole(gpt=GROUPS), 1), "shared keys")
+        strategy.write_text(text.format(1))
+        result = run("oriel", "compile", *self.files(gpt=GROUPS), "--strategy", strategy, "-o", self.folder / "none.oplan")
+        self.assert_fails(result, "is not padded: ranks of other stages share it in other ways", "tp = 4 does not divide the 6 elements or heads")
+
+    def test_in_bf16(self):
+        """Also norms over all heads, whose weights stay f32."""
+        bf16 = lambda recipe: recipe.replace("precision: f32", "precision: bf16").replace("1.0e-2", "1.0e-3")
+        for gpt, ranks in ((FUSED, 2), (FORMS["norms over heads"], 2), (GROUPS, 4)):
+            one, many = self.plan(gpt=gpt, change=bf16), self.plan("--mesh", f"tp={ranks}", "--padding", gpt=gpt, change=bf16)
+            (own, gradients, _), (expected, others, _) = self.numbers(many, ranks), self.numbers(one, 1)
+            numpy.testing.assert_allclose(own, expected, rtol=2e-3)
+            largest = max(numpy.abs(gradient).max() for gradient in others.values())
+            for name, gradient in others.items():
+                if numpy.abs(gradient).max() > 1e-2 * largest:
+                    self.assertLess(relative_error(gradients[name], gradient), 3e-2, (ranks, name))
 
     def test_halves_of_what_is_added(self):
         model = columns_model(GPT, 10)

@@ -49,11 +49,11 @@ class BlockFinder {
     bool found = traceOperands(reduction) && needsInput();
     why = why_;
     if (!found || block_.cuts.empty()) return std::nullopt;
-    OpCuts data = leaveOutData();
+    leaveOutData();
     std::vector<BlockCandidate::OutsideUse> outside = outsideUses();
     const bool bySteps = takesSteps();
-    BlockCandidate candidate{std::move(block_),  std::move(ops_), std::move(data),
-                             std::move(outside), ranks,           bySteps};
+    BlockCandidate candidate{std::move(block_), std::move(ops_), std::move(outside), ranks,
+                             bySteps};
     // Where steps are taken, as for the norm of what is cut, the block is one by itself, or with
     // other products of what it reads, an adapter's say: else all that lies between layers would be
     // cut, too, from embedding to loss. Behind the last layers, as in a loss, nothing does.
@@ -100,7 +100,7 @@ class BlockFinder {
     }
     constexpr int64_t kManyTimes = 8;
     if (weights < kManyTimes * others || !needsInput()) return std::nullopt;
-    return BlockCandidate{std::move(block_),   std::move(ops_), /*data=*/{}, /*outside=*/{}, ranks,
+    return BlockCandidate{std::move(block_), std::move(ops_), /*outside=*/{}, ranks,
                           /*takesSteps=*/false};
   }
 
@@ -349,17 +349,11 @@ class BlockFinder {
   }
 
   // Each rank has all of what data alone makes, a mask for all columns say, whoever takes pieces.
-  // Gives what is left out.
-  OpCuts leaveOutData() {
-    OpCuts data;
+  void leaveOutData() {
     ops_.remove_if([&](const auto& entry) {
-      const bool isData = llvm::none_of(entry.first->getResults(), [&](Value result) {
-        return values_.fromParameters.contains(result);
-      });
-      if (isData) data.insert(entry);
-      return isData;
+      return llvm::none_of(entry.first->getResults(),
+                           [&](Value result) { return values_.fromParameters.contains(result); });
     });
-    return data;
   }
 
   std::vector<BlockCandidate::OutsideUse> outsideUses() {

@@ -29,7 +29,6 @@ struct BlockCandidate {
 
   TensorBlock block;
   OpCuts ops;
-  OpCuts data;                      // of what inputs alone make, which each rank has all of
   std::vector<OutsideUse> outside;  // that other blocks must have
   int64_t ranks = 1;
   bool takesSteps = false;  // other ops stand for some of them (`decompose`)

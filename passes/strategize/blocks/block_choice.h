@@ -32,13 +32,6 @@ struct ChosenBlocks {
 ChosenBlocks chooseBlocks(const SegmentValues& values, const std::vector<BlockAlternatives>& all,
                           const std::vector<BlockCandidate>& layers);
 
-// The blocks of a forward segment with their ops: findTensorBlocks() has them without.
-// `takesIndivisible`: see BlockScope.
-std::vector<BlockCandidate> chooseCandidates(mlir::func::FuncOp forward,
-                                             const TensorBlockOptions& options,
-                                             std::vector<std::string>* notes,
-                                             bool takesIndivisible);
-
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STRATEGIZE_BLOCKS_BLOCK_CHOICE_H_

@@ -62,6 +62,13 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           const TensorBlockOptions& options,
                                           std::vector<std::string>* notes);
 
+// The same with their ops. `takesIndivisible`: see BlockScope.
+struct BlockCandidate;
+std::vector<BlockCandidate> chooseCandidates(mlir::func::FuncOp forward,
+                                             const TensorBlockOptions& options,
+                                             std::vector<std::string>* notes,
+                                             bool takesIndivisible);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STRATEGIZE_BLOCKS_TENSOR_BLOCKS_H_

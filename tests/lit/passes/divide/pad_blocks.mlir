@@ -131,7 +131,7 @@ func.func @main(
 
 // -----
 
-// Of a norm over the columns, three quarters are true: so much of the epsilon, and the root of it of the result.
+// Of a norm over the columns, three quarters are true: so much of the epsilon, and the root of it of the weight.
 
 // CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
 // CHECK: oriel.parameter @p1 {onnx_name = "norm", type = tensor<6xf32>}
@@ -139,9 +139,11 @@ func.func @main(
 // CHECK: %[[UP:.*]] = oriel.linear %{{.*}} -> tensor<2x8xf32>
 // CHECK: %[[SIGMOID:.*]] = oriel.sigmoid %[[UP]]
 // CHECK: %[[WEIGHT:.*]] = oriel.pad %{{.*}} {high = array<i64: 2>, {{.*}}} : (tensor<6xf32>) -> tensor<8xf32>
-// CHECK: %[[RESULT:.*]], %{{.*}} = oriel.rms_norm %{{.*}}, %[[WEIGHT]] {epsilon = 7.500000e-01 : f64}
-// CHECK: %[[FACTOR:.*]] = oriel.constant {value = dense<0.866025
-// CHECK: %[[NORM:.*]] = oriel.mul %[[RESULT]], %[[FACTOR]]
+// CHECK: %[[OFFSET:.*]] = oriel.constant {value = dense<1.000000e+00> : tensor<f32>}
+// CHECK: %[[SUM:.*]] = oriel.add %[[WEIGHT]], %[[OFFSET]]
+// CHECK: %[[ROOT:.*]] = oriel.constant {value = dense<0.866025
+// CHECK: %[[SCALED:.*]] = oriel.mul %[[SUM]], %[[ROOT]]
+// CHECK: %[[NORM:.*]], %{{.*}} = oriel.rms_norm %{{.*}}, %[[SCALED]] {epsilon = 7.500000e-01 : f64}
 // CHECK: oriel.linear %[[NORM]]
 
 // expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
@@ -156,7 +158,7 @@ func.func @main(
 ) -> (tensor<2x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
   %0 = oriel.linear %x, %up : (tensor<2x8xf32>, tensor<8x6xf32>) -> tensor<2x6xf32>
   %1 = oriel.sigmoid %0 : (tensor<2x6xf32>) -> tensor<2x6xf32>
-  %2, %inv = oriel.rms_norm %1, %norm {epsilon = 1.0} : (tensor<2x6xf32>, tensor<6xf32>) -> (tensor<2x6xf32>, tensor<2xf32>)
+  %2, %inv = oriel.rms_norm %1, %norm {epsilon = 1.0, weight_offset = 1.0} : (tensor<2x6xf32>, tensor<6xf32>) -> (tensor<2x6xf32>, tensor<2xf32>)
   %3 = oriel.linear %2, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
   return %3 : tensor<2x5xf32>
 }
@@ -272,8 +274,12 @@ func.func @main(
 
 // CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
 // CHECK: oriel.constant {value = dense<[false, true, true, false, true, true, true, true]> : tensor<8xi1>}
-// CHECK: oriel.constant {value = dense<[3, 5, 7, 9, 11, 13, 13, 13]> : tensor<8xi64>}
-// CHECK: oriel.mod {{.*}} : (tensor<2x1xi64>, tensor<8xi64>) -> tensor<2x8xi64>
+// CHECK: oriel.mod {{.*}} : (tensor<2x1xi64>, tensor<6xi64>) -> tensor<2x6xi64>
+// CHECK: %[[DATA:.*]] = oriel.cast {{.*}} -> tensor<2x6xf32>
+// CHECK: %[[LAST:.*]] = oriel.slice %[[DATA]] {limits = array<i64: 2, 6>, starts = array<i64: 0, 5>
+// CHECK: %[[AGAIN:.*]] = oriel.broadcast %[[LAST]] : (tensor<2x1xf32>) -> tensor<2x2xf32>
+// CHECK: %[[WIDE:.*]] = oriel.concat %[[DATA]], %[[AGAIN]]
+// CHECK: oriel.mul %{{.*}}, %[[WIDE]]
 
 // expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
 oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
@@ -294,4 +300,61 @@ func.func @main(
   %4 = oriel.mul %1, %3 : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>
   %5 = oriel.linear %4, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
   return %5 : tensor<2x5xf32>
+}
+
+// -----
+
+// A softplus takes the logarithm of two behind the end, and a softsign divides by one.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
+// CHECK: oriel.log {{.*}} : (tensor<2x8xf32>)
+// CHECK: %[[SOFTSIGN:.*]] = oriel.div {{.*}} : (tensor<2x8xf32>, tensor<2x8xf32>)
+// CHECK: oriel.select {{.*}} : (tensor<8xi1>, tensor<2x8xf32>, tensor<f32>)
+// CHECK-NEXT: oriel.linear
+
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
+oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
+func.func @main(
+    %x: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %up: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %down: tensor<6x5xf32> {oriel.kind = "parameter", oriel.ref = "p1"}
+) -> (tensor<2x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.linear %x, %up : (tensor<2x8xf32>, tensor<8x6xf32>) -> tensor<2x6xf32>
+  %1 = oriel.exp %0 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %2 = oriel.add %one, %1 : (tensor<f32>, tensor<2x6xf32>) -> tensor<2x6xf32>
+  %3 = oriel.log %2 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %4 = oriel.abs %0 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %5 = oriel.add %4, %one : (tensor<2x6xf32>, tensor<f32>) -> tensor<2x6xf32>
+  %6 = oriel.div %3, %5 : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>
+  %7 = oriel.linear %6, %down : (tensor<2x6xf32>, tensor<6x5xf32>) -> tensor<2x5xf32>
+  return %7 : tensor<2x5xf32>
+}
+
+// -----
+
+// Data that the model joins: the last element is a part of it.
+
+// CHECK-LABEL: oriel.parameter @p0 {onnx_name = "up", oriel.unpadded
+// CHECK: %[[JOINED:.*]] = oriel.concat %[[A:.*]], %[[B:.*]] {dim = 1 : i64}
+// CHECK: %[[AGAIN:.*]] = oriel.broadcast %[[B]] : (tensor<1x1xf32>) -> tensor<1x2xf32>
+// CHECK: %[[WIDE:.*]] = oriel.concat %[[JOINED]], %[[AGAIN]]
+// CHECK: oriel.mul %{{.*}}, %[[WIDE]]
+
+// expected-warning@+1 {{6 columns, heads or groups of heads are padded to 8 in "up" and 1 more}}
+oriel.parameter @p0 {onnx_name = "up", type = tensor<8x6xf32>}
+oriel.parameter @p1 {onnx_name = "down", type = tensor<6x5xf32>}
+func.func @main(
+    %x: tensor<64x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %a: tensor<1x5xf32> {oriel.kind = "input", oriel.ref = "a"},
+    %b: tensor<1x1xf32> {oriel.kind = "input", oriel.ref = "b"},
+    %up: tensor<8x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %down: tensor<6x5xf32> {oriel.kind = "parameter", oriel.ref = "p1"}
+) -> (tensor<64x5xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+  %0 = oriel.linear %x, %up : (tensor<64x8xf32>, tensor<8x6xf32>) -> tensor<64x6xf32>
+  %c = oriel.concat %a, %b {dim = 1 : i64} : (tensor<1x5xf32>, tensor<1x1xf32>) -> tensor<1x6xf32>
+  %1 = oriel.mul %0, %c : (tensor<64x6xf32>, tensor<1x6xf32>) -> tensor<64x6xf32>
+  %2 = oriel.linear %1, %down : (tensor<64x6xf32>, tensor<6x5xf32>) -> tensor<64x5xf32>
+  return %2 : tensor<64x5xf32>
 }
