@@ -87,8 +87,7 @@ class BlockGrower {
     llvm::SmallVector<Operation*> ops;
   };
 
-  // An op of the blocks, with the one factor that grows, each of so many groups
-  // that it is made of.
+  // An op of the blocks, with the one factor that grows, each of so many groups that it is made of.
   struct Part {
     Operation* op;
     ShardingRule rule;
@@ -262,11 +261,8 @@ class BlockGrower {
     }
     if (!llvm::isa<ir::SelectOp>(part.op) || !isOfParameters(part.op->getOperand(0))) return false;
     return llvm::any_of(part.op->getOperands().drop_front(), [](Value value) {
-      // Lower than exponentials of it are above zero.
-      constexpr double kHidden = -80;
       llvm::APFloat constant(0.0);
-      return mlir::matchPattern(value, mlir::m_ConstantFloat(&constant)) &&
-             !(constant.convertToDouble() > kHidden);
+      return mlir::matchPattern(value, mlir::m_ConstantFloat(&constant)) && !constant.isFinite();
     });
   }
 
