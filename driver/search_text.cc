@@ -248,6 +248,11 @@ std::string searchText(const FoundStrategies& found, int64_t rows) {
                             ? bytesText(memory)
                             : absl::StrFormat("%.4g GiB", static_cast<double>(memory) / kGiB),
                         choiceText(found), simplerText(result));
+  if (result.refused > 0) {
+    absl::StrAppend(&text, result.refused,
+                    " of these can't be compiled; the first: ", result.firstRefusal.message(),
+                    "\n");
+  }
   if (!result.neighbours.empty()) absl::StrAppend(&text, "beside the first:\n");
   for (const TriedStrategy& other : result.neighbours) {
     absl::StrAppend(&text, "  ", reasonText(found.best(), other, found.problem.cluster), "\n");
@@ -273,6 +278,8 @@ std::string searchJson(const FoundStrategies& found, int64_t rows,
                      {"candidates", result.candidates},
                      {"impossible", result.impossible},
                      {"simulated", result.simulated},
+                     {"refused", result.refused},
+                     {"first_refusal", std::string(result.firstRefusal.message())},
                      {"whole", result.isWhole},
                      {"seconds", found.seconds},
                      {"strategies", std::move(strategies)},

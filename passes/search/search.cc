@@ -81,9 +81,9 @@ class Searcher {
     }
     result_.isWhole = queue_.empty() || !mayImprove(queue_.top());
     // Where memory is not the reason.
-    if (result_.tried.empty() && !trials_.firstError().ok() &&
+    if (result_.tried.empty() && !result_.firstRefusal.ok() &&
         (result_.impossible == result_.candidates || result_.leastBytes <= trials_.memory())) {
-      return trials_.firstError();
+      return result_.firstRefusal;
     }
     trials_.sort();
     if (isByTime() && result_.found()) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "passes/search/bound.h"
 #include "passes/search/space.h"
@@ -77,7 +78,9 @@ struct SearchResult {
   int64_t impossible = 0;  // of those, that need more memory at least, or as much as one that does
                            // not fit, or can't be compiled
   int64_t simulated = 0;   // strategies, those of groups included
-  bool isWhole = true;     // nothing else of the space can be faster, by the bounds
+  int64_t refused = 0;     // of these, that can't be compiled
+  absl::Status firstRefusal;
+  bool isWhole = true;                    // nothing else of the space can be faster, by the bounds
   bool isSelectiveNone = false;           // remat `selective` has nothing to compute again
   double leastBytes = 0;                  // that a candidate needs at least, by its bound
   std::vector<TriedStrategy> neighbours;  // of the best, in the order of neighboursOf()

@@ -333,6 +333,9 @@ TEST(SearchTest, ErrorsOfSomeLeaveTheOthers) {
   ASSERT_TRUE(result.ok());
   ASSERT_TRUE(result->found());
   EXPECT_GT(result->tried.front().candidate.tp, 1);
+  EXPECT_GT(result->refused, 0);
+  EXPECT_LT(result->refused, result->simulated);
+  EXPECT_EQ(result->firstRefusal.message(), "not whole");
 }
 
 TEST(SearchTest, TriesStagesSideBySide) {

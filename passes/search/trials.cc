@@ -45,7 +45,8 @@ std::vector<absl::StatusOr<Evaluation>> Trials::evaluate(const std::vector<Candi
   result.simulated += static_cast<int64_t>(strategies.size());
   std::vector<absl::StatusOr<Evaluation>> found = evaluate_(strategies);
   for (const auto& evaluation : found) {
-    if (firstError_.ok() && !evaluation.ok()) firstError_ = evaluation.status();
+    if (evaluation.ok()) continue;
+    if (++result.refused == 1) result.firstRefusal = evaluation.status();
   }
   return found;
 }

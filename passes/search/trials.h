@@ -31,7 +31,7 @@ class Trials {
   // Stages are not equal, and the first one may be the small one: with some slack.
   bool mayFit(const Bound& bound) const;
 
-  // Simulates each, and notes no more than how many, and the first error.
+  // Simulates each, and notes no more than how many, and how many of them are refused.
   std::vector<absl::StatusOr<Evaluation>> evaluate(const std::vector<Candidate>& candidates);
   // To `result.tried`, which is no longer sorted.
   const TriedStrategy& add(const Candidate& candidate, Evaluation evaluation, double bound);
@@ -48,7 +48,6 @@ class Trials {
 
   const TriedStrategy& fastest() const { return result.tried.front(); }  // once it is sorted
   double leastSeconds() const { return leastSeconds_; }  // of all that fit; none: infinite
-  const absl::Status& firstError() const { return firstError_; }
   // Asks, once something fits; then for good.
   bool isTimeUp();
   // Whether that was so when asked.
@@ -72,7 +71,6 @@ class Trials {
   std::set<Candidate> failed_;  // of tryAll()
   double leastSeconds_ = std::numeric_limits<double>::infinity();
   bool isTimeUp_ = false;
-  absl::Status firstError_;
 };
 
 }  // namespace oriel

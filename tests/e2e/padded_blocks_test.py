@@ -165,6 +165,13 @@ class PaddedBlocksTest(TensorParallelTestCase):
         self.assertEqual(logits[0].shape[0], BATCH)
         numpy.testing.assert_allclose(*logits, atol=1e-5)
 
+    def test_searches_say_what_would_help(self):
+        files = self.files(gpt=GPT)
+        for fix, is_refused in (((), True), (("--fix", "padding=on"), False)):
+            text = self.run_ok("oriel", "plan", *files, "--cluster", "h100", "--world", 2, *fix).stdout
+            self.assertEqual("of these can't be compiled; the first: " in text, is_refused, text)
+            self.assertEqual("`--fix padding=on`" in text, is_refused, text)
+
     def test_without_it_an_error_says_what_would_help(self):
         files = self.files(gpt=GPT)
         self.assert_fails(run("oriel", "compile", *files, "--mesh", "tp=2", "-o", self.folder / "none.oplan"), "have zeros added by `padding: true`")
