@@ -37,8 +37,12 @@ bool IsPaddedByHeads(const plan::Plan& plan, const plan::Parameter& parameter) {
   if (parameter.padded_shape().empty()) return false;
   if (parameter.has_part_of() || !parameter.padded_groups().empty()) return true;
   const auto& shape = parameter.global().shape();
+  const auto ranks = static_cast<uint64_t>(std::max<int64_t>(plan.world_size(), 1));
   for (int dim = 0; dim < std::min(shape.size(), parameter.padded_shape_size()); ++dim) {
-    if (parameter.padded_shape(dim) - shape[dim] >= plan.world_size()) return true;
+    const int64_t padded = parameter.padded_shape(dim);
+    // Not verified: unsigned numbers do not overflow.
+    const uint64_t added = static_cast<uint64_t>(padded) - static_cast<uint64_t>(shape[dim]);
+    if (padded > shape[dim] && added >= ranks) return true;
   }
   return false;
 }
