@@ -60,6 +60,9 @@ std::string changeText(const Candidate& from, const Candidate& to) {
   if (from.tp > 1 && to.tp > 1 && from.sequenceParallel != to.sequenceParallel) {
     changes.push_back(absl::StrCat("sp=", to.sequenceParallel ? "on" : "off"));
   }
+  if (from.tp == to.tp && from.padding != to.padding) {
+    changes.push_back(absl::StrCat("padding=", to.padding ? "on" : "off"));
+  }
   if (from.tp > 1 && to.tp > 1 && from.apart != to.apart) {
     changes.push_back(absl::StrCat("apart=", to.apart ? "on" : "off"));
   }

@@ -285,4 +285,17 @@ absl::StatusOr<SimulatedModel::Structure> SimulatedModel::structure(const Strate
                    encodersOf(main, *typed->parts)};
 }
 
+absl::StatusOr<bool> SimulatedModel::isPaddable(Strategy strategy) {
+  ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, phases_->recipeFor(strategy));
+  std::vector<mlir::Type> types[2];
+  for (bool padding : {false, true}) {
+    strategy.padding = padding;
+    ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, phases_->typedFor(recipe, strategy));
+    for (auto parameter : typed->module->getOps<ir::ParameterOp>()) {
+      types[padding].push_back(parameter.getType());
+    }
+  }
+  return types[false] != types[true];
+}
+
 }  // namespace oriel::driver

@@ -36,6 +36,9 @@ class SimulatedModel {
   };
   absl::StatusOr<Structure> structure(const Strategy& strategy);
 
+  // Whether `padding` adds zeros to any of the model's parameters, with this strategy's mesh.
+  absl::StatusOr<bool> isPaddable(Strategy strategy);
+
   // Of a microbatch of all ranks, where the model's file is for one number only.
   absl::StatusOr<std::optional<int64_t>> samples();
 

@@ -102,17 +102,37 @@ StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options, const Voc
 }
 
 absl::StatusOr<StrategyEvaluator::ModelFacts> StrategyEvaluator::facts() {
-  const Recipe& recipe = options_.recipe;
   ModelFacts facts;
   ORIEL_ASSIGN_OR_RETURN(facts.samples, models_.front()->samples());
-  const bool isOne = recipe.isOneMicrobatch();
-  const int64_t micro = facts.samples.value_or(isOne ? recipe.globalBatch : recipe.microBatch);
-  Strategy strategy;
-  strategy.pipeline.emplace();
-  strategy.pipeline->microbatches = std::max<int64_t>(1, recipe.globalBatch / micro);
+  ORIEL_ASSIGN_OR_RETURN(const Strategy strategy, plainStrategy());
   ORIEL_ASSIGN_OR_RETURN(facts.structure, models_.front()->structure(strategy));
   samplesOfThread_.front().insert(samplesOf(strategy));
   return facts;
+}
+
+absl::StatusOr<Strategy> StrategyEvaluator::plainStrategy() {
+  const Recipe& recipe = options_.recipe;
+  ORIEL_ASSIGN_OR_RETURN(const std::optional<int64_t> samples, models_.front()->samples());
+  const bool isOne = recipe.isOneMicrobatch();
+  const int64_t micro = samples.value_or(isOne ? recipe.globalBatch : recipe.microBatch);
+  Strategy strategy;
+  strategy.pipeline.emplace();
+  strategy.pipeline->microbatches = std::max<int64_t>(1, recipe.globalBatch / micro);
+  return strategy;
+}
+
+std::set<int64_t> StrategyEvaluator::paddable(const std::set<int64_t>& sizes) {
+  std::set<int64_t> found;
+  for (int64_t tp : sizes) {
+    if (tp == 1) continue;
+    const auto [known, isNew] = isPaddable_.try_emplace(tp, false);
+    if (absl::StatusOr<Strategy> strategy = plainStrategy(); isNew && strategy.ok()) {
+      strategy->mesh.tp = tp;
+      known->second = models_.front()->isPaddable(*strategy).value_or(false);
+    }
+    if (known->second) found.insert(tp);
+  }
+  return found;
 }
 
 int64_t StrategyEvaluator::samplesOf(const Strategy& strategy) const {

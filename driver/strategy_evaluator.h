@@ -29,6 +29,9 @@ class StrategyEvaluator {
   };
   absl::StatusOr<ModelFacts> facts();
 
+  // Of these sizes of tp, those with which `padding` adds zeros.
+  std::set<int64_t> paddable(const std::set<int64_t>& sizes);
+
   // In the order of `strategies`. What was asked before is remembered.
   std::vector<absl::StatusOr<Evaluation>> evaluate(const std::vector<Strategy>& strategies);
 
@@ -36,11 +39,14 @@ class StrategyEvaluator {
   // Strategies by thread. Models are made for a size of microbatch, so one size stays with its
   // thread, unless that had more to do than others.
   std::vector<std::vector<size_t>> workOf(const std::vector<Strategy>& strategies) const;
+  // On one rank, with the microbatch that the file is for, or that the recipe says.
+  absl::StatusOr<Strategy> plainStrategy();
   int64_t samplesOf(const Strategy& strategy) const;  // of a microbatch, of all ranks
 
   const SimulationOptions options_;
   std::vector<std::unique_ptr<SimulatedModel>> models_;      // by thread
   std::vector<std::set<int64_t>> samplesOfThread_;           // for which its model is made
+  std::map<int64_t, bool> isPaddable_;                       // by tp
   std::map<std::string, absl::StatusOr<Evaluation>> known_;  // by the strategy's text
 };
 

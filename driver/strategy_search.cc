@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,11 @@ class Finder {
 
   // With context parallelism in the space where nothing fits without.
   absl::StatusOr<SearchResult> searchWith(SearchProblem* problem, const SearchOptions& options) {
+    if (problem->pins.padding.value_or(true)) {
+      std::set<int64_t> sizes;
+      for (const Candidate& candidate : allCandidates(*problem)) sizes.insert(candidate.tp);
+      problem->paddable = evaluator_->paddable(sizes);
+    }
     absl::StatusOr<SearchResult> result = searchSpace(*problem, options);
     if ((result.ok() && result->found()) || !mayAddContext(*problem)) return result;
     problem->hasContext = true;

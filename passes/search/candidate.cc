@@ -16,7 +16,7 @@ namespace {
 
 auto tied(const Candidate& c) {
   return std::tuple(c.pp, c.tp, c.cp, c.zero, -c.shards, c.interleave, c.schedule, c.remat,
-                    c.sequenceParallel, c.apart != nullptr, c.placement, -c.micro, c.dp,
+                    c.sequenceParallel, c.padding, c.apart != nullptr, c.placement, -c.micro, c.dp,
                     c.microbatches);
 }
 
@@ -45,7 +45,9 @@ const std::vector<NumberPin>& numberPins() {
 std::vector<std::string> pinKeys() {
   std::vector<std::string> keys;
   for (const NumberPin& pin : numberPins()) keys.push_back(pin.key);
-  for (const char* key : {"schedule", "remat", "sp", "apart", "placement"}) keys.push_back(key);
+  for (const char* key : {"schedule", "remat", "sp", "padding", "apart", "placement"}) {
+    keys.push_back(key);
+  }
   return keys;
 }
 
@@ -84,12 +86,10 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
     absl::StatusOr<Placement> placement = parsePlacement(value);
     if (!placement.ok()) return placement.status();
     pins->placement = *placement;
-  } else if (key == "sp" || key == "apart") {
+  } else if (key == "sp" || key == "apart" || key == "padding") {
     if (value != "on" && value != "off") return badValue(word, absl::StrCat(key, " is on or off"));
-    (key == "sp" ? pins->sequenceParallel : pins->apart) = value == "on";
-  } else if (key == "padding") {
-    if (value != "on" && value != "off") return badValue(word, "padding is on or off");
-    pins->padding = value == "on";
+    auto& pin = key == "sp" ? pins->sequenceParallel : key == "apart" ? pins->apart : pins->padding;
+    pin = value == "on";
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no '", key, "' to fix", suggestion(key, pinKeys())));
@@ -117,7 +117,7 @@ Strategy Candidate::strategy() const {
   strategy.zero = zero;
   if (shards < dp && zero > 0) strategy.hsdp = shards;
   strategy.sequenceParallel = sequenceParallel;
-  strategy.padding = padding && tp > 1;
+  strategy.padding = padding;
   if (apart) {
     strategy.modules = *apart;
     for (Strategy::Module& module : strategy.modules) module.mesh = Mesh{dp * ofSample(), 1, 1};
@@ -144,7 +144,7 @@ std::string Candidate::shortText() const {
   if (interleave > 1) absl::StrAppend(&text, ":", interleave);
   absl::StrAppend(&text, " remat=", rematName(remat));
   if (sequenceParallel) absl::StrAppend(&text, " sp");
-  if (padding && tp > 1) absl::StrAppend(&text, " padding");
+  if (padding) absl::StrAppend(&text, " padding");
   if (apart) absl::StrAppend(&text, " apart");
   if (placement != Placement::kPpOutermost) {
     absl::StrAppend(&text, " ", placementName(placement));
@@ -176,7 +176,7 @@ std::vector<std::string> Pins::words() const {
   if (remat) words.push_back(absl::StrCat("remat=", rematName(*remat)));
   if (sequenceParallel) words.push_back(absl::StrCat("sp=", *sequenceParallel ? "on" : "off"));
   if (apart) words.push_back(absl::StrCat("apart=", *apart ? "on" : "off"));
-  if (padding) words.push_back("padding=on");
+  if (padding) words.push_back(absl::StrCat("padding=", *padding ? "on" : "off"));
   if (placement) words.push_back(absl::StrCat("placement=", placementName(*placement)));
   return words;
 }

@@ -27,7 +27,7 @@ struct Candidate {
   RematPolicy remat = RematPolicy::kNone;
   std::optional<int64_t> memory;  // bytes that a rank may use, of `auto`
   bool sequenceParallel = false;
-  bool padding = false;  // where tp does not divide; the same in all
+  bool padding = false;  // zeros where tp does not divide
   Placement placement = Placement::kPpOutermost;
   // With tp: these modules (of the model's encoders) aren't split, and each of the tp ranks has
   // samples of its own for them. Null: they are split as all.
@@ -58,8 +58,7 @@ struct Pins {
   std::optional<int64_t> tp, cp, pp, dp, micro, microbatches, interleave, zero, hsdp;
   std::optional<ScheduleKind> schedule;
   std::optional<RematPolicy> remat;
-  std::optional<bool> sequenceParallel, apart;
-  bool padding = false;
+  std::optional<bool> sequenceParallel, apart, padding;
   std::optional<Placement> placement;
 
   bool allow(const Candidate& candidate) const;

@@ -32,8 +32,11 @@ MicrobatchCost GroupCosts::least(const Candidate& c) const {
       const bool isApart = c.apart && tp * cp > 1;
       for (bool sequenceParallel : {c.sequenceParallel, !c.sequenceParallel}) {
         for (RematPolicy remat : {c.remat, RematPolicy::kNone}) {
-          const Known* known = nearest({{tp, cp, sequenceParallel, isApart, remat}, c.micro});
-          if (known) return leastCost(known->cost, known->of, c);
+          for (bool padding : {c.padding, !c.padding}) {
+            const Known* known =
+                nearest({{tp, cp, sequenceParallel, padding, isApart, remat}, c.micro});
+            if (known) return leastCost(known->cost, known->of, c);
+          }
         }
       }
     }

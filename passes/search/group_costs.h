@@ -14,9 +14,9 @@ namespace oriel {
 
 // Candidates with the same work of a rank for a microbatch, but for the stages that it is cut into.
 // How layers are split and kept, and the samples of a microbatch.
-using GroupKey = std::pair<std::tuple<int64_t, int64_t, bool, bool, RematPolicy>, int64_t>;
+using GroupKey = std::pair<std::tuple<int64_t, int64_t, bool, bool, bool, RematPolicy>, int64_t>;
 inline GroupKey groupOf(const Candidate& c) {
-  return {{c.tp, c.cp, c.sequenceParallel, c.apart != nullptr, c.remat}, c.micro};
+  return {{c.tp, c.cp, c.sequenceParallel, c.padding, c.apart != nullptr, c.remat}, c.micro};
 }
 
 class GroupCosts {

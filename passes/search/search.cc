@@ -20,6 +20,9 @@ namespace {
 
 // So many at a time, whatever the number of threads, so that the same ones are simulated.
 constexpr size_t kAtATime = 4;
+// Of a microbatch, from which on more of them are tried, eight times as many, .., while they may
+// fit.
+constexpr int64_t kFewSamples = 8;
 // A search that has simulated so many looks ahead, and again with twice as many, ..
 constexpr int64_t kFirstLookAhead = 32;
 // Of the devices' memory, what does not fit for sure in a strategy that is much like another.
@@ -52,8 +55,8 @@ Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
 // sharded. Not proven, as stages may be cut otherwise.
 bool takesNoLess(const Candidate& c, const Candidate& other) {
   auto same = [](const Candidate& one) {
-    return std::tie(one.tp, one.cp, one.pp, one.dp, one.sequenceParallel, one.apart, one.remat,
-                    one.schedule, one.interleave);
+    return std::tie(one.tp, one.cp, one.pp, one.dp, one.sequenceParallel, one.padding, one.apart,
+                    one.remat, one.schedule, one.interleave);
   };
   const bool isShardedLess =
       (c.zero == other.zero && other.shards % c.shards == 0) || (c.zero == 0 && other.zero == 1);
@@ -63,10 +66,14 @@ bool takesNoLess(const Candidate& c, const Candidate& other) {
 class Searcher {
  public:
   Searcher(const SearchProblem& problem, const SearchOptions& options, const Evaluate& evaluate)
-      : problem_(problem), options_(options), trials_(problem, options, evaluate) {}
+      : problem_(problem),
+        options_(options),
+        evaluate_(evaluate),
+        trials_(problem_, options, evaluate) {}
 
   absl::StatusOr<SearchResult> run() {
     candidates_ = allCandidates(problem_);
+    choosePadding();
     if (candidates_.empty()) return explainEmptySpace(problem_);
     result_.candidates = static_cast<int64_t>(candidates_.size());
     findLeastCosts();
@@ -116,31 +123,78 @@ class Searcher {
     }
   };
 
-  // For the bounds of groups: what a microbatch takes at each tp and cp, of about as many samples
-  // as may fit.
-  void findLeastCosts() {
+  // With zeros where tp does not divide all that it would split, unless a microbatch takes longer
+  // so.
+  void choosePadding() {
+    if (problem_.pins.padding) {
+      if (*problem_.pins.padding) problem_.padded = problem_.paddable;
+    } else {
+      comparePadding();
+    }
+    if (!problem_.padded.empty()) candidates_ = allCandidates(problem_);
+  }
+
+  // Sizes that can't do with them, or without, are no longer `paddable`: there is no choice.
+  void comparePadding() {
+    std::map<int64_t, Candidate> ofSizes;
+    for (const Candidate& c : representativesOf(kFewSamples)) {
+      if (problem_.paddable.count(c.tp) > 0) ofSizes.try_emplace(c.tp, c);
+    }
+    std::vector<Strategy> asked;
+    for (auto& [tp, candidate] : ofSizes) {
+      for (bool padding : {false, true}) {
+        candidate.padding = padding;
+        asked.push_back(candidate.strategy());
+      }
+    }
+    // Not as trials: what is refused without zeros is no strategy of the space then.
+    result_.simulated += static_cast<int64_t>(asked.size());
+    const std::vector<absl::StatusOr<Evaluation>> found = evaluate_(asked);
+    auto secondsOf = [](const absl::StatusOr<Evaluation>& evaluation) {
+      return evaluation->microbatch.forward + evaluation->microbatch.backward;
+    };
+    size_t next = 0;
+    for (const auto& [tp, candidate] : ofSizes) {
+      const absl::StatusOr<Evaluation>& without = found[next++];
+      const absl::StatusOr<Evaluation>& with = found[next++];
+      const bool isBetter = !without.ok() || secondsOf(with) < secondsOf(without);
+      if (with.ok() && isBetter) problem_.padded.insert(tp);
+      if (!with.ok() || !without.ok()) problem_.paddable.erase(tp);
+    }
+  }
+
+  // At each tp and cp of at most so many samples at a time, or of the fewest; nothing runs again.
+  std::vector<Candidate> representativesOf(int64_t micro) const {
     std::map<Pieces, std::map<int64_t, Candidate>> ofMicro;
     for (const Candidate& c : candidates_) {
       ofMicro[piecesOf(c)].try_emplace(c.micro, c);
     }
-    constexpr int64_t kStep = 8;
+    std::vector<Candidate> representatives;
+    for (const auto& [pieces, all] : ofMicro) {
+      const auto next = all.upper_bound(micro);
+      const Candidate& like = (next == all.begin() ? next : std::prev(next))->second;
+      representatives.push_back(representativeOf(like, problem_));
+      representatives.back().remat = RematPolicy::kNone;
+    }
+    return representatives;
+  }
+
+  // For the bounds of groups: what a microbatch takes at each tp and cp, of about as many samples
+  // as may fit.
+  void findLeastCosts() {
     bool isSmall = true;
-    for (int64_t micro = kStep; isSmall && micro <= kMaxMicrobatches; micro *= kStep) {
-      std::vector<Candidate> asked;
-      for (const auto& [pieces, all] : ofMicro) {
-        const auto next = all.upper_bound(micro);
-        const Candidate& like = (next == all.begin() ? next : std::prev(next))->second;
-        asked.push_back(representativeOf(like, problem_));
-        asked.back().remat = RematPolicy::kNone;
-        if (trials_.costs().isExact(asked.back())) asked.pop_back();
-      }
+    for (int64_t micro = kFewSamples; isSmall && micro <= kMaxMicrobatches; micro *= kFewSamples) {
+      std::vector<Candidate> asked = representativesOf(micro);
+      asked.erase(std::remove_if(asked.begin(), asked.end(),
+                                 [&](const Candidate& c) { return trials_.costs().isExact(c); }),
+                  asked.end());
       isSmall = false;
       const std::vector<absl::StatusOr<Evaluation>> found = trials_.evaluate(asked);
       for (size_t i = 0; i < asked.size(); ++i) {
         if (!found[i].ok()) continue;
         trials_.costs().learn(asked[i], found[i]->microbatch);
         if (!anchor_) anchor_ = asked[i];
-        isSmall |= found[i]->microbatch.stash * kStep < trials_.memory();
+        isSmall |= found[i]->microbatch.stash * kFewSamples < trials_.memory();
       }
     }
   }
@@ -310,8 +364,9 @@ class Searcher {
                     tried.evaluation.seconds);
   }
 
-  const SearchProblem& problem_;
+  SearchProblem problem_;
   const SearchOptions& options_;
+  const Evaluate& evaluate_;
   Trials trials_;
   SearchResult& result_ = trials_.result;
   std::vector<Candidate> candidates_;

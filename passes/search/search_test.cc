@@ -338,6 +338,66 @@ TEST(SearchTest, ErrorsOfSomeLeaveTheOthers) {
   EXPECT_EQ(result->firstRefusal.message(), "not whole");
 }
 
+// Of a model that one rank has no room for: two ranks do not divide it, four divide some of it.
+TEST(SearchTest, AddsZerosWhereThatIsFaster) {
+  SearchProblem problem = ProblemOn(1, 4);
+  problem.paddable = {2, 4};
+  Machine machine;
+  const auto evaluate = [&](const std::vector<Strategy>& strategies) {
+    std::vector<absl::StatusOr<Evaluation>> found = machine(strategies);
+    for (size_t i = 0; i < strategies.size(); ++i) {
+      const int64_t tp = strategies[i].mesh.tp;
+      EXPECT_TRUE(tp > 1 || !strategies[i].padding);
+      if (tp == 1) found[i]->programs.front().bytes.front() = 17. * kGiB;
+      if (tp == 1 || strategies[i].padding) continue;
+      if (tp == 2) found[i] = absl::InvalidArgumentError("tp = 2 does not divide the heads");
+      if (tp == 4) {
+        found[i]->seconds *= 1.5;
+        found[i]->microbatch.forward *= 1.5;
+        found[i]->microbatch.backward *= 1.5;
+      }
+    }
+    return found;
+  };
+  const absl::StatusOr<SearchResult> result = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(result.ok() && result->found()) << result.status();
+  EXPECT_TRUE(result->tried.front().candidate.padding);
+  // Two with zeros are in its place.
+  EXPECT_EQ(result->refused, 0) << result->firstRefusal;
+  problem.pins.padding = false;
+  const absl::StatusOr<SearchResult> without = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(without.ok() && without->found()) << without.status();
+  EXPECT_GT(without->refused, 0);
+  for (const TriedStrategy& tried : without->tried) EXPECT_FALSE(tried.candidate.padding);
+  EXPECT_LT(result->tried.front().evaluation.seconds, without->tried.front().evaluation.seconds);
+  problem.pins.padding = true;
+  const absl::StatusOr<SearchResult> with = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(with.ok() && with->found()) << with.status();
+  EXPECT_EQ(with->refused, 0);
+  for (const TriedStrategy& tried : with->tried) {
+    EXPECT_EQ(tried.candidate.padding, tried.candidate.tp > 1);
+  }
+}
+
+// Not where a microbatch takes longer with them.
+TEST(SearchTest, AddsNoZerosWhereThatIsSlower) {
+  SearchProblem problem = ProblemOn(1, 4);
+  problem.pins.tp = 4;
+  problem.paddable = {4};
+  Machine machine;
+  const absl::StatusOr<SearchResult> result =
+      searchStrategies(problem, {}, [&](const std::vector<Strategy>& strategies) {
+        std::vector<absl::StatusOr<Evaluation>> found = machine(strategies);
+        for (size_t i = 0; i < strategies.size(); ++i) {
+          if (strategies[i].padding) found[i]->microbatch.forward *= 2;
+          if (strategies[i].padding) found[i]->seconds *= 2;
+        }
+        return found;
+      });
+  ASSERT_TRUE(result.ok() && result->found()) << result.status();
+  EXPECT_FALSE(result->tried.front().candidate.padding);
+}
+
 TEST(SearchTest, TriesStagesSideBySide) {
   SearchProblem problem = ProblemOn(2, 4);
   problem.cluster.links.back().bandwidth = 1e15;

@@ -90,8 +90,8 @@ class Space {
 
   void addMicrobatches(int64_t tp, int64_t cp, int64_t pp) {
     Candidate candidate;
-    candidate.padding = pins_.padding;
     candidate.tp = tp;
+    candidate.padding = problem_.padded.count(tp) > 0;
     candidate.cp = cp;
     candidate.pp = pp;
     candidate.dp = problem_.ranks / tp / cp / pp;
@@ -271,6 +271,9 @@ class Neighbours {
       add([&](Candidate* c) { c->remat = remat; });
     }
     if (from_.tp > 1) add([](Candidate* c) { c->sequenceParallel = !c->sequenceParallel; });
+    if (problem_.paddable.count(from_.tp) > 0 && !problem_.pins.padding) {
+      add([](Candidate* c) { c->padding = !c->padding; });
+    }
     add([&](Candidate* c) { c->apart = from_.apart ? nullptr : problem_.encoders; });
     changePlacement();
     return std::move(found_);
@@ -292,6 +295,7 @@ class Neighbours {
     if (c.zero > 0 && from_.zero == 0) c.shards = c.dp;
     if (c.tp == 1) c.sequenceParallel = false;
     if (c.tp > 1 && from_.tp == 1) c.sequenceParallel = true;
+    if (c.tp != from_.tp) c.padding = problem_.padded.count(c.tp) > 0;
     if (c.apart) c.apart = encodersApart(c, problem_);
     if (c.pp == 1) c.schedule = ScheduleKind::kOneFOneB;
     if (c.pp == 1) c.interleave = 1;

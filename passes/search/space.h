@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,9 @@ struct SearchProblem {
   // Modules that may have a mesh of their own (encodersOf()); null: none.
   std::shared_ptr<const std::vector<Strategy::Module>> encoders;
   double encoderShare = 0;  // of the time of a forward
+  // Sizes of tp that do not divide all that they would split, where zeros may be added; and those
+  // with which candidates have them, which searchStrategies() finds.
+  std::set<int64_t> paddable, padded;
   Pins pins;
 };
 
@@ -40,6 +44,7 @@ struct SearchProblem {
 //   links; with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
 // - micro: what divides a rank's share of the batch;
 // - remat: none, selective, full;
+// - zeros are added with the sizes of tp that are `padded`;
 // - encoders are split as all (on a mesh of their own: only if pinned);
 // - stages are farthest apart (data-parallel ranks: only if pinned).
 std::vector<Candidate> allCandidates(const SearchProblem& problem);
@@ -47,7 +52,7 @@ std::vector<Candidate> allCandidates(const SearchProblem& problem);
 // Candidates that differ from this one in one choice; what follows from it (dp, microbatches)
 // changes with it. Not all are in the space: other numbers of stages on a grid, positions
 // that are cut, tensor parallelism without sequence parallelism, encoders on a mesh of their own,
-// stages side by side.
+// stages side by side, a size of tp with zeros, or without, where the space has the other.
 std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem);
 
 // Why allCandidates() is empty: which of the pins contradict the cluster, the batch, or each other.

@@ -187,23 +187,25 @@ TEST(SpaceTest, StagesSideBySideOnlyIfPinned) {
 }
 
 TEST(PinsTest, WordsAreWhatIsRead) {
-  const std::vector<std::string> words = {"tp=2",    "zero=1",         "hsdp=0",
-                                          "micro=4", "schedule=zb-h1", "remat=selective",
-                                          "sp=off",  "apart=on",       "placement=dp_outermost"};
+  const std::vector<std::string> words = {"tp=2",           "zero=1",
+                                          "hsdp=0",         "micro=4",
+                                          "schedule=zb-h1", "remat=selective",
+                                          "sp=off",         "apart=on",
+                                          "padding=off",    "placement=dp_outermost"};
   const absl::StatusOr<Pins> pins = parsePins(words);
   ASSERT_TRUE(pins.ok()) << pins.status();
   EXPECT_EQ(pins->words(), words);
 }
 
-// 0, and as many as there are: one group of all.
-TEST(SpaceTest, PaddingOnlyIfPinnedAndWithTensorParallelism) {
+TEST(SpaceTest, PaddingWithSizesThatAreBetterSo) {
   SearchProblem problem = ProblemOn(2, 4);
-  for (const Candidate& c : allCandidates(problem)) EXPECT_FALSE(c.strategy().padding);
-  problem.pins.padding = true;
+  for (const Candidate& c : allCandidates(problem)) EXPECT_FALSE(c.padding);
+  problem.paddable = {2, 4};
+  problem.padded = {4};
   int padded = 0;
   for (const Candidate& c : allCandidates(problem)) {
     const Strategy strategy = c.strategy();
-    EXPECT_EQ(strategy.padding, c.tp > 1);
+    EXPECT_EQ(strategy.padding, c.tp == 4);
     padded += strategy.padding ? 1 : 0;
     const absl::StatusOr<Strategy> read = parseStrategy(strategy.text, "");
     ASSERT_TRUE(read.ok()) << read.status();
@@ -212,6 +214,25 @@ TEST(SpaceTest, PaddingOnlyIfPinnedAndWithTensorParallelism) {
   EXPECT_GT(padded, 0);
 }
 
+TEST(SpaceTest, NextToASizeWithPaddingIsTheSameWithout) {
+  SearchProblem problem = ProblemOn(2, 4);
+  problem.paddable = problem.padded = {4};
+  std::vector<Candidate> all = allCandidates(problem);
+  const auto isPadded = [](const Candidate& c) { return c.padding && c.pp == 1; };
+  const Candidate from = *std::find_if(all.begin(), all.end(), isPadded);
+  int without = 0;
+  for (const Candidate& other : neighboursOf(from, problem)) {
+    if (other.tp != 4) EXPECT_FALSE(other.padding) << other.shortText();
+    if (other.tp == 4 && !other.padding) ++without;
+  }
+  EXPECT_EQ(without, 1);
+  problem.pins.padding = true;
+  for (const Candidate& other : neighboursOf(from, problem)) {
+    EXPECT_EQ(other.padding, other.tp == 4) << other.shortText();
+  }
+}
+
+// 0, and as many as there are: one group of all.
 TEST(PinsTest, GroupsThatShard) {
   Candidate candidate;
   candidate.dp = candidate.shards = 4;

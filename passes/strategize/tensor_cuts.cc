@@ -168,7 +168,7 @@ class TensorCutFinder {
            << ": choose another tp, "
            << (strategy_.padding ? ""
                                  : "have zeros added by `padding: true` in the "
-                                   "strategy (`--padding`, of a search `--fix padding=on`), ")
+                                   "strategy (`--padding`), ")
            << "or keep " << (names.size() > 1 ? "such weights" : "it") << " whole by `shardings: ["
            << llvm::join(rules, ", ") << "]` in the strategy";
   }

@@ -165,12 +165,16 @@ class PaddedBlocksTest(TensorParallelTestCase):
         self.assertEqual(logits[0].shape[0], BATCH)
         numpy.testing.assert_allclose(*logits, atol=1e-5)
 
-    def test_searches_say_what_would_help(self):
+    def test_searches_add_zeros_where_tp_does_not_divide(self):
         files = self.files(gpt=GPT)
-        for fix, is_refused in (((), True), (("--fix", "padding=on"), False)):
+        for fix, is_refused in (((), False), (("--fix", "padding=off"), True)):
             text = self.run_ok("oriel", "plan", *files, "--cluster", "h100", "--world", 2, *fix).stdout
             self.assertEqual("of these can't be compiled; the first: " in text, is_refused, text)
-            self.assertEqual("`--fix padding=on`" in text, is_refused, text)
+            self.assertEqual("have zeros added by `padding: true`" in text, is_refused, text)
+        for gpt, is_padded in ((GPT, True), (Gpt(sequence=16), False)):
+            options = (*self.files(gpt=gpt), "--cluster", "h100", "--world", 2, "--fix", "tp=2", "--json")
+            found = json.loads(self.run_ok("oriel", "plan", *options).stdout)
+            self.assertEqual("padding" in found["strategies"][0]["strategy"], is_padded)
 
     def test_without_it_an_error_says_what_would_help(self):
         files = self.files(gpt=GPT)

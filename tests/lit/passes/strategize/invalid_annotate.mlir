@@ -26,7 +26,7 @@ module {
       %up: tensor<8x15xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
       %down: tensor<15x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
     %0 = oriel.linear %x, %up : (tensor<2x4x8xf32>, tensor<8x15xf32>) -> tensor<2x4x15xf32>
-    // expected-error @below {{tp = 2 does not divide the 15 elements or heads at oriel.linear, over which "up" of type 'tensor<8x15xf32>' would be split along dimension 1, and such weights have 100.0 % of the parameters, more than the 3 % that stay whole unasked: choose another tp, have zeros added by `padding: true` in the strategy (`--padding`, of a search `--fix padding=on`), or keep it whole by `shardings: [{parameters: "up", tp: none}]`}}
+    // expected-error @below {{tp = 2 does not divide the 15 elements or heads at oriel.linear, over which "up" of type 'tensor<8x15xf32>' would be split along dimension 1, and such weights have 100.0 % of the parameters, more than the 3 % that stay whole unasked: choose another tp, have zeros added by `padding: true` in the strategy (`--padding`), or keep it whole by `shardings: [{parameters: "up", tp: none}]`}}
     %1 = oriel.linear %0, %down : (tensor<2x4x15xf32>, tensor<15x8xf32>) -> tensor<2x4x8xf32>
     return
   }
@@ -52,7 +52,7 @@ module {
       %up1: tensor<8x15xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
       %down1: tensor<15x8xf32> {oriel.kind = "parameter", oriel.ref = "p3"}) {
     %0 = oriel.linear %x, %up0 : (tensor<2x4x8xf32>, tensor<8x15xf32>) -> tensor<2x4x15xf32>
-    // expected-error @below {{over which "layers.0.up" of type 'tensor<8x15xf32>' would be split along dimension 1, and such weights have 100.0 % of the parameters, more than the 3 % that stay whole unasked: choose another tp, have zeros added by `padding: true` in the strategy (`--padding`, of a search `--fix padding=on`), or keep such weights whole by `shardings: [{parameters: "layers.*.up", tp: none}]` in the strategy}}
+    // expected-error @below {{over which "layers.0.up" of type 'tensor<8x15xf32>' would be split along dimension 1, and such weights have 100.0 % of the parameters, more than the 3 % that stay whole unasked: choose another tp, have zeros added by `padding: true` in the strategy (`--padding`), or keep such weights whole by `shardings: [{parameters: "layers.*.up", tp: none}]` in the strategy}}
     %1 = oriel.linear %0, %down0 : (tensor<2x4x15xf32>, tensor<15x8xf32>) -> tensor<2x4x8xf32>
     %2 = oriel.linear %1, %up1 : (tensor<2x4x8xf32>, tensor<8x15xf32>) -> tensor<2x4x15xf32>
     %3 = oriel.linear %2, %down1 : (tensor<2x4x15xf32>, tensor<15x8xf32>) -> tensor<2x4x8xf32>
