@@ -162,7 +162,9 @@ absl::StatusOr<int> BlockNames::towerNamed(const std::string& name) const {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no blocks are called '", name, "': the model has ", list(), "; `", kBegin,
-                   "` is what is in front of them, `", kEnd, "` what is behind them"));
+                   "` is what is in front of them, `", kEnd,
+                   "` what is behind them. Blocks are layers of one kind in a row; a tower without "
+                   "such a row is with what reads it"));
 }
 
 // "llm.3.mlp" is in a block: what is in front of a number is a tower.

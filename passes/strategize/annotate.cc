@@ -4,6 +4,9 @@
 #include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/work.h"
 #include "ir/oriel/segment_roles.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/parameter_part.h"
@@ -291,6 +294,23 @@ mlir::FailureOr<Strategy> strategyOf(mlir::ModuleOp program, int64_t grid, Strat
   return strategy;
 }
 
+// "\"input_ids\" (dimension 1), .." of the model's inputs with a dimension of that size.
+std::string inputsOfSize(mlir::ModuleOp module, int64_t size) {
+  std::vector<std::string> inputs;
+  for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
+    for (mlir::BlockArgument argument : forward.getArguments()) {
+      const auto role = ir::argumentRole(forward, argument.getArgNumber());
+      if (failed(role) || role->kind != ir::ValueKind::kInput) continue;
+      for (const auto& [dim, own] : llvm::enumerate(ir::tensorType(argument).getShape())) {
+        if (own != size) continue;
+        inputs.push_back(llvm::formatv("\"{0}\" (dimension {1})", role->ref, dim));
+        break;
+      }
+    }
+  }
+  return llvm::join(inputs, ", ");
+}
+
 // Positions must divide over the context-parallel ranks of every mesh that has some: of several
 // losses, as those of tokens further ahead, those of one.
 LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
@@ -307,10 +327,13 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
     };
     if (llvm::any_of(positions.losses, isDivided)) continue;
     auto [value, dim] = positions.losses.front();
+    const int64_t size = ir::tensorType(value).getDimSize(dim);
+    const std::string inputs = inputsOfSize(module, size);
     return mlir::emitError(value.getLoc(), "cp = ")
-           << ranks << " does not divide the " << ir::tensorType(value).getDimSize(dim)
-           << " positions of the loss (dimension " << dim << " of " << value.getType()
-           << "): choose another cp, or another length of the sequence";
+           << ranks << " does not divide the " << size << " positions of the loss (dimension "
+           << dim << " of " << value.getType()
+           << "): choose another cp, or another length of the sequence"
+           << (inputs.empty() ? "" : ", which is that of " + inputs);
   }
   return success();
 }

@@ -121,7 +121,7 @@ class ContextParallelTest(OrielTestCase):
         recipe.write_text((model / "recipe.yaml").read_text().replace("micro: 4", "micro: 1"))
         compiling = ("oriel", "compile", model / "model.onnx", "--recipe", recipe, "-o", self.folder / "p.oplan")
         self.assert_fails(run(*compiling, "--mesh", "cp=3"), "cp = 3 does not divide the 64 positions of the loss",
-                          "choose another cp, or another length of the sequence")
+                          'choose another cp, or another length of the sequence, which is that of "input_ids" (dimension 1)')
         self.assertFalse((self.folder / "p.oplan").exists())
         warned = self.run_ok(*compiling, "--mesh", "cp=2,tp=4").stderr
         self.assertEqual(warned.count("2 ranks each compute the same of it"), 1, warned)
