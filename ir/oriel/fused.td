@@ -326,6 +326,28 @@ def SgdListOp : Oriel_ListOp<"sgd_list",
   }];
 }
 
+def SgdMomentumListOp : Oriel_ListOp<"sgd_momentum_list",
+    (ins Variadic<Oriel_FloatTensor>:$parameters, Variadic<Oriel_FloatTensor>:$gradients,
+         Variadic<Oriel_FloatTensor>:$momentum_buffers, Variadic<Oriel_RemainderTensor>:$remainders,
+         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Oriel_FloatAttr:$momentum, DefaultValuedAttr<BoolAttr, "false">:$nesterov,
+         Oriel_FloatAttr:$weight_decay),
+    (outs Variadic<Oriel_FloatTensor>:$new_parameters,
+          Variadic<Oriel_FloatTensor>:$new_momentum_buffers,
+          Variadic<Oriel_RemainderTensor>:$new_remainders,
+          Variadic<Oriel_FloatTensor>:$rounded)> {
+  let summary = "The step `sgd_momentum` of several parameters, by one launch";
+  let description = [{
+    First all parameters, then all gradients, and so on; the results likewise. Remainders and
+    `rounded` as in `sgd_list`. A launch of the kernel `sgd_momentum`. Made and removed by `lower`.
+
+    Example: `%1:2 = oriel.sgd_momentum_list %p, %g, %b, %scale, %lr {momentum = 0.9 : f64,
+    weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1>,
+    resultSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>,
+    tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)`.
+  }];
+}
+
 def AdamWListOp : Oriel_ListOp<"adamw_list",
     (ins Variadic<Oriel_FloatTensor>:$parameters, Variadic<Oriel_FloatTensor>:$gradients,
          Variadic<Oriel_FloatTensor>:$exp_avgs, Variadic<Oriel_FloatTensor>:$exp_avg_sqs,

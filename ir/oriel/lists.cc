@@ -104,6 +104,25 @@ struct SgdLists : Lists<SgdLists, SgdOp> {
   }
 };
 
+struct SgdMomentumLists : Lists<SgdMomentumLists, SgdMomentumOp> {
+  unsigned getOwnOperandCount(Operation* op) const {
+    return llvm::cast<SgdMomentumOp>(op).getRemainder() ? 4 : 3;
+  }
+
+  Operation* buildList(Operation* op, mlir::OpBuilder& builder, ValueRange operands, unsigned count,
+                       TypeRange rounded) const {
+    auto step = llvm::cast<SgdMomentumOp>(op);
+    ValueRange parameters = groupOf(operands, count, 0), buffers = groupOf(operands, count, 2),
+               remainders = step.getRemainder() ? groupOf(operands, count, 3) : ValueRange();
+    ValueRange scalars = operands.take_back(2);
+    return SgdMomentumListOp::create(builder, op->getLoc(), parameters.getTypes(),
+                                     buffers.getTypes(), remainders.getTypes(), rounded, parameters,
+                                     groupOf(operands, count, 1), buffers, remainders, scalars[0],
+                                     scalars[1], step.getMomentum(), step.getNesterov(),
+                                     step.getWeightDecay(), step.getOrigin());
+  }
+};
+
 struct AdamWLists : Lists<AdamWLists, AdamWOp> {
   unsigned getOwnOperandCount(Operation* op) const {
     return llvm::cast<AdamWOp>(op).getRemainder() ? 5 : 4;
@@ -145,6 +164,7 @@ CastOp roundingOf(ListedOpInterface op) {
 
 void attachLists(mlir::MLIRContext* context) {
   SgdOp::attachInterface<SgdLists>(*context);
+  SgdMomentumOp::attachInterface<SgdMomentumLists>(*context);
   AdamWOp::attachInterface<AdamWLists>(*context);
 }
 
@@ -175,6 +195,33 @@ LogicalResult SgdListOp::verify() {
       succeeded(context.expectRank("a gradient_scale", getGradientScale(), 0)) &&
       succeeded(context.expectRank("a learning_rate", getLearningRate(), 0)) &&
       succeeded(verifyNew(context, "new parameters", getParameters(), getNewParameters())) &&
+      succeeded(verifyRemainders(context, getParameters(), getRemainders(), getNewRemainders())) &&
+      succeeded(verifyRounded(context, getParameters(), getRounded())));
+}
+
+llvm::StringRef SgdMomentumListOp::getKernelName() { return "sgd_momentum"; }
+
+bool SgdMomentumListOp::mayOverwrite(unsigned result, unsigned operand) {
+  constexpr unsigned kReplaced[] = {0, 2, 3};
+  return replaces(result, operand, getParameters().size(),
+                  llvm::ArrayRef(kReplaced).drop_back(getRemainders().empty() ? 1 : 0));
+}
+
+int64_t SgdMomentumListOp::getBytesRead() {
+  return bytesReadByAll(*this, getParameters(), getOperands().take_back(2), getRounded());
+}
+
+LogicalResult SgdMomentumListOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  return success(
+      succeeded(verifyShapes(context, "a gradient", getParameters(), getGradients())) &&
+      succeeded(
+          verifyShapes(context, "a momentum_buffer", getParameters(), getMomentumBuffers())) &&
+      succeeded(context.expectRank("a gradient_scale", getGradientScale(), 0)) &&
+      succeeded(context.expectRank("a learning_rate", getLearningRate(), 0)) &&
+      succeeded(verifyNew(context, "new parameters", getParameters(), getNewParameters())) &&
+      succeeded(verifyNew(context, "new momentum buffers", getMomentumBuffers(),
+                          getNewMomentumBuffers())) &&
       succeeded(verifyRemainders(context, getParameters(), getRemainders(), getNewRemainders())) &&
       succeeded(verifyRounded(context, getParameters(), getRounded())));
 }

@@ -140,6 +140,8 @@ TEST_F(OrielTest, RemaindersAreReplacedToo) {
   auto adamw = AdamWOp::create(builder_, loc_, p, f32, f32, f32, r, scalar, scalar, scalar, 0.9,
                                0.999, 1e-8, 0.0);
   auto sgd = SgdOp::create(builder_, loc_, p, f32, r, scalar, scalar, 0.0);
+  auto momentum = SgdMomentumOp::create(builder_, loc_, p, f32, f32, r, scalar, scalar, 0.9,
+                                        /*nesterov=*/false, 0.0);
   EXPECT_EQ(adamw->getNumResults(), 4u);
   EXPECT_EQ(sgd->getNumResults(), 2u);
   auto replaced = [](auto op) {
@@ -153,6 +155,7 @@ TEST_F(OrielTest, RemaindersAreReplacedToo) {
   };
   EXPECT_EQ(replaced(adamw), (std::vector<int>{0, 2, 3, 4}));
   EXPECT_EQ(replaced(sgd), (std::vector<int>{0, 2}));
+  EXPECT_EQ(replaced(momentum), (std::vector<int>{0, 2, 3}));
   auto list = [&](mlir::Operation* op, llvm::ArrayRef<unsigned> twice) {
     llvm::SmallVector<mlir::Value> operands;
     for (unsigned i = 0; i < twice.front(); ++i) operands.append(2, op->getOperand(i));
@@ -162,6 +165,8 @@ TEST_F(OrielTest, RemaindersAreReplacedToo) {
   EXPECT_EQ(replaced(llvm::cast<AdamWListOp>(list(adamw, {5}))),
             (std::vector<int>{0, 1, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(replaced(llvm::cast<SgdListOp>(list(sgd, {3}))), (std::vector<int>{0, 1, 4, 5}));
+  EXPECT_EQ(replaced(llvm::cast<SgdMomentumListOp>(list(momentum, {4}))),
+            (std::vector<int>{0, 1, 4, 5, 6, 7}));
 }
 
 TEST_F(OrielTest, PointwiseOpsMayOverwriteAndOthersMayNot) {

@@ -9,7 +9,7 @@
 //   oriel.kind  "parameter" "optimizer_state" "gradient" "accumulator" "input"
 //               "scalar" "stash" "output"
 //   oriel.ref   a parameter's symbol (parameter, optimizer_state, gradient), else a name
-//   oriel.slot  of an optimizer state: "exp_avg", "exp_avg_sq"
+//   oriel.slot  of an optimizer state: "exp_avg", "exp_avg_sq", "momentum_buffer"
 //
 // Once propagate has run, they have `oriel.sharding` too (a ShardingAttr), and ops
 // `oriel.shardings`, an array with the sharding of each result.

@@ -144,6 +144,29 @@ bool SgdOp::mayOverwrite(unsigned result, unsigned operand) {
   return operand == kReplaced[result];
 }
 
+LogicalResult SgdMomentumOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                              Adaptor adaptor,
+                                              llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value parameter = adaptor.getParameter();
+  llvm::ArrayRef<int64_t> shape = shapeOf(parameter);
+  if (failed(context.expectShape("a gradient", adaptor.getGradient(), shape)) ||
+      failed(context.expectShape("a momentum_buffer", adaptor.getMomentumBuffer(), shape)) ||
+      failed(context.expectRank("a gradient_scale", adaptor.getGradientScale(), 0)) ||
+      failed(context.expectRank("a learning_rate", adaptor.getLearningRate(), 0)) ||
+      failed(verifyRemainder(context, parameter, adaptor.getRemainder()))) {
+    return failure();
+  }
+  results.append({parameter.getType(), adaptor.getMomentumBuffer().getType()});
+  if (adaptor.getRemainder()) results.push_back(adaptor.getRemainder().getType());
+  return success();
+}
+
+bool SgdMomentumOp::mayOverwrite(unsigned result, unsigned operand) {
+  constexpr unsigned kReplaced[] = {0, 2, 3};
+  return operand == kReplaced[result];
+}
+
 LogicalResult AdamWOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location, Adaptor adaptor,
                                         llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());

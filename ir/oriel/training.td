@@ -161,6 +161,28 @@ def SgdOp : Oriel_Op<"sgd",
                       Optional<Oriel_RemainderTensor>:$new_remainder);
 }
 
+def SgdMomentumOp : Oriel_Op<"sgd_momentum",
+    (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
+         Oriel_FloatTensor:$momentum_buffer, Optional<Oriel_RemainderTensor>:$remainder,
+         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Oriel_FloatAttr:$momentum, DefaultValuedAttr<BoolAttr, "false">:$nesterov,
+         Oriel_FloatAttr:$weight_decay),
+    [InferTypes, OverwritingOp, Pointwise]> {
+  let summary = "One step of stochastic gradient descent with momentum";
+  let description = [{
+    Polyak 1964, in PyTorch's form: with `d = gradient_scale * g + weight_decay * p` and
+    `b = momentum * momentum_buffer + d`, `p - lr b`; with `nesterov`, `p - lr (d + momentum * b)`
+    (Sutskever et al. 2013). Scale and rate have rank 0. A remainder as for `sgd`. Made by
+    `train`, without a remainder; removed by `lower`.
+
+    Example: `%1:2 = oriel.sgd_momentum %p, %g, %b, %scale, %lr {momentum = 0.9, weight_decay = 0.0}
+    : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>,
+    tensor<8xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$new_parameter, Oriel_FloatTensor:$new_momentum_buffer,
+                      Optional<Oriel_RemainderTensor>:$new_remainder);
+}
+
 def AdamWOp : Oriel_Op<"adamw",
     (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
          Oriel_FloatTensor:$exp_avg, Oriel_FloatTensor:$exp_avg_sq,

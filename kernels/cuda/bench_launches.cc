@@ -320,6 +320,9 @@ void AddOptimizer(const Sizes& s, std::vector<BenchLaunch>& launches) {
     const std::vector<TensorSpec> halves = {rounded, g, p, p, rest, scalar, scalar, scalar};
     Add(launches, {"adamw", halves, {rounded, p, p, rest}, settings, 0, 0, 0, {0, 2, 3, 4}, {3}});
     Add(launches, {"sgd", {p, g, scalar, scalar}, {p}, {{"weight_decay", 0.1}}, 0, 0, 0, {0}});
+    const Attributes moving = {{"momentum", 0.9}, {"nesterov", int64_t{0}}, {"weight_decay", 0.1}};
+    Add(launches,
+        {"sgd_momentum", {p, g, p, scalar, scalar}, {p, p}, moving, 0, 0, 0, {0, 2}, {1}});
   }
 }
 

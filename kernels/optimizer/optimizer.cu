@@ -1,9 +1,12 @@
-// sgd, adamw and sum_squares; see optimizer.h for operands.
+// sgd, sgd_momentum, adamw and sum_squares; see optimizer.h for operands.
 //
 // Numbers: elements are computed in T, the parameter's type, a gradient of bf16 is widened; results
 // are assigned, and rounded to bf16 once more where that is asked for. Coefficients of a step are
 // taken in double by one thread of each block.
 //   sgd    p' = p - rate (scale g + decay p)
+//   sgd_momentum  d = scale g + decay p; b' = momentum b + d
+//          p' = p - rate b', or p - rate (d + momentum b')
+//          (Sutskever et al., On the importance of initialization and momentum in deep learning)
 //   adamw  g' = scale g; m' = β1 m + (1 - β1) g'; v' = β2 v + (1 - β2) g'²
 //          p' = (1 - rate decay) p - rate / (1 - β1^step) m' / (√v' / √(1 - β2^step) + ε)
 //          (Loshchilov and Hutter, Decoupled Weight Decay Regularization, algorithm 2)
@@ -12,8 +15,8 @@
 //   thread its own in T, then
 //          threads in double in the order of rows.cuh; one block sums the chunks in double.
 // A block steps chunks of kStepChunk elements of all tensors of the launch in turn.
-// Bytes over the memory, of f32 with a gradient of f32: sgd 12 per element, adamw 28, 2 more where
-// it is rounded, as many with a remainder as without rounding; sum_squares 4.
+// Bytes over the memory, of f32 with a gradient of f32: sgd 12 per element, sgd_momentum 20, adamw
+// 28, 2 more where it is rounded, as many with a remainder as without rounding; sum_squares 4.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/optimizer/optimizer_args.h"
 #include "runtime/base/remainder.h"
@@ -195,6 +198,48 @@ __device__ void Sgd(const StepArgs& args, const Compute<S>* scale,
   });
 }
 
+template <typename T>
+__device__ void Move(T gradient, T rate, T momentum, T own, T past, T& p, T& buffer) {
+  buffer = momentum * buffer + gradient;
+  p -= rate * (own * gradient + past * buffer);
+}
+
+template <typename S, typename G>
+__device__ void SgdMomentum(const StepArgs& args, const Compute<S>* scale,
+                            const Compute<S>* learning_rate) {
+  using T = Compute<S>;
+  const T factor = *scale, rate = *learning_rate, decay = static_cast<T>(args.weight_decay);
+  const T momentum = static_cast<T>(args.momentum);
+  const T own = args.nesterov != 0 ? T(1) : T(0), past = args.nesterov != 0 ? momentum : T(1);
+  ForEachChunk(args, [&](const StepTensor& tensor, int64_t begin, int64_t end) {
+    const Stepped<S> p(tensor);
+    const T* buffer = static_cast<const T*>(tensor.m);
+    const G* g = static_cast<const G*>(tensor.gradient);
+    T* new_buffer = static_cast<T*>(tensor.new_m);
+    const int64_t packed = begin + (end - begin) / kWidth * kWidth;
+    for (int64_t at = begin + threadIdx.x * kWidth; at < packed; at += blockDim.x * kWidth) {
+      T ps[kWidth], gs[kWidth], bs[kWidth];
+      p.Load(at, ps);
+      LoadPack(g + at, gs);
+      LoadPack(buffer + at, bs);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        Move(factor * gs[i] + decay * ps[i], rate, momentum, own, past, ps[i], bs[i]);
+      }
+      StorePack(new_buffer + at, bs);
+      p.Store(at, ps);
+    }
+    for (int64_t i = packed + threadIdx.x; i < end; i += blockDim.x) {
+      T one[1], moved = buffer[i];
+      p.Load(i, one);
+      Move(factor * static_cast<T>(Widen(g[i])) + decay * one[0], rate, momentum, own, past, one[0],
+           moved);
+      new_buffer[i] = moved;
+      p.Store(i, one);
+    }
+  });
+}
+
 template <typename S>
 __device__ double ChunkSquares(const S* x, int64_t begin, int64_t end) {
   constexpr int kPack = kPackOf<S>;
@@ -269,6 +314,10 @@ __device__ void FinishSquares(const double* sums, int64_t count, T* result) {
   ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_##type##_##gradient, const StepArgs args,                \
                     const Compute<S>* scale, const Compute<S>* rate) {                           \
     Sgd<S, G>(args, scale, rate);                                                                \
+  }                                                                                              \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_momentum_##type##_##gradient, const StepArgs args,       \
+                    const Compute<S>* scale, const Compute<S>* rate) {                           \
+    SgdMomentum<S, G>(args, scale, rate);                                                        \
   }
 ORIEL_STEP_KERNELS(float, f32, float, f32)
 ORIEL_STEP_KERNELS(float, f32, __nv_bfloat16, bf16)

@@ -3,6 +3,8 @@
 //   sum_squares  any number of tensors of one float type (bf16 and f32 mixed) -> []; in double:
 //                kSquaresBlock elements at a time, then block by block, operand by operand
 //   sgd          p.., gradient.., gradient_scale [], learning_rate []; float weight_decay -> p'..
+//   sgd_momentum p.., gradient.., buffer.., gradient_scale [], learning_rate []; float momentum,
+//                weight_decay; int nesterov -> p'.., buffer'..
 //   adamw        p.., gradient.., m.., v.., gradient_scale [], learning_rate [], step [];
 //                float beta1, beta2, epsilon, weight_decay -> p'.., m'.., v'..
 //
@@ -13,9 +15,9 @@
 // (runtime/base/remainder.h, where ties are rounded away from zero), and all else is as for f32.
 // Dense buffers, of one shape for each parameter, f32 and f64, one type for all; scalars are of
 // that type. The gradients of f32 parameters (bf16 ones' masters, say) may be bf16, all of them.
-// Results are assigned and may be the buffers of p, m and v of the same parameter. Coefficients
-// are computed in double once per launch, elements in the parameter's type: the bits are those of
-// a launch for each parameter.
+// Results are assigned and may be the buffers of p and of the states of the same parameter.
+// Coefficients are computed in double once per launch, elements in the parameter's type: the bits
+// are those of a launch for each parameter.
 #ifndef ORIEL_KERNELS_OPTIMIZER_OPTIMIZER_H_
 #define ORIEL_KERNELS_OPTIMIZER_OPTIMIZER_H_
 

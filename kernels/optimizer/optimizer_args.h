@@ -13,7 +13,8 @@ inline constexpr int kStepTensors = 45;
 inline constexpr int64_t kStepChunk = 8 * 1024;
 
 struct StepTensor {
-  const void *p, *gradient, *m, *v, *remainder;  // sgd without states; p of f32 without the last
+  // sgd without states, sgd_momentum without v; p of f32 without the last.
+  const void *p, *gradient, *m, *v, *remainder;
   void *new_p, *new_m, *new_v;
   void* behind;  // p' rounded, or its remainder; null for none
   int64_t count;
@@ -23,7 +24,10 @@ struct StepArgs {
   StepTensor tensors[kStepTensors];
   int32_t first_chunk[kStepTensors + 1];
   int32_t used;
-  double beta1, beta2, epsilon, weight_decay;  // without the first three, sgd
+  double beta1, beta2, epsilon;  // of adamw
+  double momentum;               // of sgd_momentum
+  double weight_decay;
+  int32_t nesterov;
 };
 static_assert(sizeof(StepArgs) < 4000);
 

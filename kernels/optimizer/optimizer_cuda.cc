@@ -67,8 +67,10 @@ absl::StatusOr<KernelFn> MakeStep(const KernelSpec& spec, Device& device, const 
         tensor.new_p = args.results[i];
         if (states > 0) {
           tensor.m = args.operands[2 * n + i];
-          tensor.v = args.operands[3 * n + i];
           tensor.new_m = args.results[n + i];
+        }
+        if (states > 1) {
+          tensor.v = args.operands[3 * n + i];
           tensor.new_v = args.results[2 * n + i];
         }
         if (shape.remainders) tensor.remainder = args.operands[own + i];
@@ -91,6 +93,15 @@ absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec, Device& device) {
   StepArgs step = {};
   ORIEL_ASSIGN_OR_RETURN(step.weight_decay, spec.Float("weight_decay"));
   return MakeStep(spec, device, "oriel_sgd", /*states=*/0, /*scalars=*/2, step);
+}
+
+absl::StatusOr<KernelFn> MakeSgdMomentum(const KernelSpec& spec, Device& device) {
+  StepArgs step = {};
+  ORIEL_ASSIGN_OR_RETURN(step.momentum, spec.Float("momentum"));
+  ORIEL_ASSIGN_OR_RETURN(step.weight_decay, spec.Float("weight_decay"));
+  ORIEL_ASSIGN_OR_RETURN(const int64_t nesterov, spec.Int("nesterov"));
+  step.nesterov = nesterov != 0 ? 1 : 0;
+  return MakeStep(spec, device, "oriel_sgd_momentum", /*states=*/1, /*scalars=*/2, step);
 }
 
 absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec, Device& device) {
@@ -156,6 +167,7 @@ absl::StatusOr<KernelFn> MakeSumSquares(const KernelSpec& spec, Device& device) 
 }
 
 ORIEL_REGISTER_CUDA_KERNEL("sgd", 0, MakeSgd);
+ORIEL_REGISTER_CUDA_KERNEL("sgd_momentum", 0, MakeSgdMomentum);
 ORIEL_REGISTER_CUDA_KERNEL("adamw", 0, MakeAdamW);
 ORIEL_REGISTER_CUDA_KERNEL("sum_squares", 0, MakeSumSquares);
 

@@ -83,6 +83,25 @@ void StepSgd(const T* p, const G* g, T scale, T rate, T decay, T* new_p, int64_t
 }
 
 template <typename T>
+struct MomentumCoefficients {
+  T scale, rate, decay;
+  T momentum;
+  T own, past;  // of the step: of the gradient, and of the new buffer
+};
+
+template <typename T, typename G>
+void StepMomentum(const T* p, const G* gradient, const T* buffer, MomentumCoefficients<T> c,
+                  T* new_p, T* new_buffer, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const T g = c.scale * gradient[i] + c.decay * p[i];
+    const T moved = c.momentum * buffer[i] + g;
+    new_p[i] = p[i] - c.rate * (c.own * g + c.past * moved);
+    new_buffer[i] = moved;
+  }
+}
+
+template <typename T>
 struct AdamWCoefficients {
   T scale;       // of the gradient
   T keep;        // 1 - learning rate * weight decay
@@ -204,6 +223,32 @@ struct Sgd {
 };
 
 template <typename T, typename G>
+struct SgdMomentum {
+  static constexpr int kOwn = 3, kScalars = 2;
+
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const StepShape& shape) {
+    ORIEL_ASSIGN_OR_RETURN(const double momentum, spec.Float("momentum"));
+    ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
+    ORIEL_ASSIGN_OR_RETURN(const int64_t nesterov, spec.Int("nesterov"));
+    return KernelFn([=, list = StepList(spec, shape, kOwn)](const KernelArgs& args) {
+      const int n = list.count(), scalars = list.scalars();
+      MomentumCoefficients<T> c;
+      c.scale = *args.operand<T>(scalars);
+      c.rate = *args.operand<T>(scalars + 1);
+      c.decay = static_cast<T>(weight_decay);
+      c.momentum = static_cast<T>(momentum);
+      c.own = nesterov != 0 ? 1 : 0;
+      c.past = nesterov != 0 ? c.momentum : 1;
+      list.Run<T>(args, 2, [=](int i, const T* p, T* new_p, int64_t begin, int64_t count) {
+        StepMomentum(p, args.operand<G>(n + i) + begin, args.operand<T>(2 * n + i) + begin, c,
+                     new_p, args.result<T>(n + i) + begin, count);
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+template <typename T, typename G>
 struct AdamW {
   static constexpr int kOwn = 4, kScalars = 3;
 
@@ -260,6 +305,10 @@ absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec) {
   if (spec.operands.empty()) return Malformed(spec, "has no operands");
   return DispatchFloat<ByGradient<Sgd>>(spec, ComputeDType(spec.operands[0].dtype));
 }
+absl::StatusOr<KernelFn> MakeSgdMomentum(const KernelSpec& spec) {
+  if (spec.operands.empty()) return Malformed(spec, "has no operands");
+  return DispatchFloat<ByGradient<SgdMomentum>>(spec, ComputeDType(spec.operands[0].dtype));
+}
 absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec) {
   if (spec.operands.empty()) return Malformed(spec, "has no operands");
   return DispatchFloat<ByGradient<AdamW>>(spec, ComputeDType(spec.operands[0].dtype));
@@ -267,6 +316,7 @@ absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec) {
 
 ORIEL_REGISTER_HOST_KERNEL("sum_squares", 0, MakeSumSquares);
 ORIEL_REGISTER_HOST_KERNEL("sgd", 0, MakeSgd);
+ORIEL_REGISTER_HOST_KERNEL("sgd_momentum", 0, MakeSgdMomentum);
 ORIEL_REGISTER_HOST_KERNEL("adamw", 0, MakeAdamW);
 
 }  // namespace

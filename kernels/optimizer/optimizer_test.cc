@@ -50,6 +50,33 @@ TEST(OptimizerTest, Sgd) {
   }
 }
 
+TEST(OptimizerTest, SgdMomentum) {
+  for (DType dtype : kFloats) {
+    for (int64_t nesterov : {0, 1}) {
+      const Shape shape = {41, 1000};
+      const Tensor p = Tensor::Random(dtype, shape, 1), g = Tensor::Random(dtype, shape, 2),
+                   buffer = Tensor::Random(dtype, shape, 3);
+      const Tensor scale = Tensor::Scalar(dtype, 0.5), rate = Tensor::Scalar(dtype, 0.25);
+      const Values pv = p.values(), gv = g.values(), bv = buffer.values();
+      Values new_p, new_buffer;
+      for (size_t i = 0; i < pv.size(); ++i) {
+        const double gradient = 0.5 * gv[i] + 0.125 * pv[i];
+        new_buffer.push_back(0.75 * bv[i] + gradient);
+        new_p.push_back(pv[i] -
+                        0.25 * (nesterov != 0 ? gradient + 0.75 * new_buffer[i] : new_buffer[i]));
+      }
+      const Attributes attributes = {
+          {"momentum", 0.75}, {"nesterov", nesterov}, {"weight_decay", 0.125}};
+      for (int in_place : {-1, 0}) {
+        const auto results = RunKernel("sgd_momentum", {p, g, buffer, scale, rate},
+                                       {p.spec(), p.spec()}, attributes, in_place);
+        ExpectClose(results[0], new_p);
+        ExpectClose(results[1], new_buffer);
+      }
+    }
+  }
+}
+
 TEST(OptimizerTest, AdamW) {
   for (DType dtype : kFloats) {
     for (double step : {1.0, 10.0}) {
@@ -154,6 +181,15 @@ TEST(OptimizerTest, SgdOfAList) {
   }
 }
 
+TEST(OptimizerTest, SgdMomentumOfAList) {
+  for (const auto& [dtype, gradient, rounded] : kListTypes) {
+    ExpectListIsItsParameters(
+        "sgd_momentum", dtype, gradient, rounded, 3,
+        {Tensor::Scalar(dtype, 0.5), Tensor::Scalar(dtype, 0.25)},
+        {{"momentum", 0.9}, {"nesterov", int64_t{1}}, {"weight_decay", 0.125}});
+  }
+}
+
 TEST(OptimizerTest, AdamWOfAList) {
   for (const auto& [dtype, gradient, rounded] : kListTypes) {
     ExpectListIsItsParameters(
@@ -231,6 +267,9 @@ TEST(OptimizerTest, RemaindersAreMasters) {
     for (const int in_place : {-1, 0}) {
       ExpectRemaindersAreMasters("sgd", gradient, 2, {scalar(0.5), scalar(0.25)},
                                  {{"weight_decay", 0.125}}, in_place);
+      ExpectRemaindersAreMasters(
+          "sgd_momentum", gradient, 3, {scalar(0.5), scalar(0.25)},
+          {{"momentum", 0.9}, {"nesterov", int64_t{0}}, {"weight_decay", 0.125}}, in_place);
       ExpectRemaindersAreMasters(
           "adamw", gradient, 4, {scalar(0.5), scalar(0.125), scalar(3)},
           {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.01}}, in_place);

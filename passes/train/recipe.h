@@ -89,6 +89,8 @@ struct Recipe {
     OptimizerKind kind = OptimizerKind::kAdamW;
     double lr = 0;
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    double momentum = 0;  // of sgd
+    bool nesterov = false;
     double weightDecay = 0;
     std::vector<std::string> noDecay;  // patterns
     double clipNorm = 0;               // 0: no clipping

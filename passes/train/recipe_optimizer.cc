@@ -72,13 +72,25 @@ Recipe::OptimizerGroup readGroup(YamlDocument& document, const YAML::Node& node,
 
 Recipe::Optimizer readOptimizer(YamlDocument& document, const YAML::Node& node) {
   YamlMap map(&document, node, "optimizer",
-              {"kind", "lr", "betas", "eps", "weight_decay", "no_decay", "clip_norm", "groups"});
+              {"kind", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "no_decay",
+               "clip_norm", "groups"});
   Recipe::Optimizer optimizer;
   map.require("lr");
   bool isSgd = map.readWord("kind", 1, {"sgd", "adamw"}) == 0;
   optimizer.kind = isSgd ? Recipe::OptimizerKind::kSgd : Recipe::OptimizerKind::kAdamW;
   for (const char* key : {"betas", "eps"}) {
     if (isSgd && map.has(key)) map.fail(key, "'" + map.pathOf(key) + "' is not used by sgd");
+  }
+  for (const char* key : {"momentum", "nesterov"}) {
+    if (!isSgd && map.has(key)) map.fail(key, "'" + map.pathOf(key) + "' is of sgd only");
+  }
+  optimizer.momentum = readFrom0(map, "momentum");
+  if (static_cast<float>(optimizer.momentum) >= 1) {
+    map.fail("momentum", "'optimizer.momentum' must be below 1");
+  }
+  optimizer.nesterov = map.readBool("nesterov", false);
+  if (optimizer.nesterov && optimizer.momentum == 0) {
+    map.fail("nesterov", "'optimizer.nesterov' needs a 'momentum' above 0");
   }
   optimizer.lr = readAbove0(map, "lr", 1);
   readBetas(map, optimizer);

@@ -367,6 +367,25 @@ TEST(Recipe, SgdRefusesKeysOfAdamw) {
               HasSubstr("'optimizer.betas' is not used by sgd"));
 }
 
+TEST(Recipe, MomentumIsOfSgd) {
+  const absl::StatusOr<Recipe> recipe =
+      parseRecipe(replaced(kMinimal, "lr: 0.1", "lr: 0.1, momentum: 0.9, nesterov: true"), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->optimizer.momentum, 0.9);
+  EXPECT_TRUE(recipe->optimizer.nesterov);
+  auto errorWith = [](const char* optimizer) {
+    return errorOf(replaced(kMinimal, "kind: sgd, lr: 0.1", optimizer));
+  };
+  EXPECT_THAT(errorWith("kind: adamw, lr: 0.1, momentum: 0.9"),
+              HasSubstr("'optimizer.momentum' is of sgd only"));
+  EXPECT_THAT(errorWith("kind: sgd, lr: 0.1, momentum: 1"),
+              HasSubstr("'optimizer.momentum' must be below 1"));
+  EXPECT_THAT(errorWith("kind: sgd, lr: 0.1, momentum: -0.1"),
+              HasSubstr("'optimizer.momentum' must not be below 0"));
+  EXPECT_THAT(errorWith("kind: sgd, lr: 0.1, nesterov: true"),
+              HasSubstr("'optimizer.nesterov' needs a 'momentum' above 0"));
+}
+
 TEST(Recipe, LabelsThatAreNoInputOfTheRecipeAreTheModels) {
   absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal, "r");
   EXPECT_EQ(recipe->labelsInput(), "labels");

@@ -61,6 +61,16 @@ void buildStep(SegmentBuilder& segment, Location loc, const Recipe& recipe,
 
   const Recipe::Optimizer& optimizer = recipe.optimizer;
   double decay = recipe.weightDecayOf(parameter.getOnnxName().str());
+  if (optimizer.kind == Recipe::OptimizerKind::kSgd && optimizer.momentum > 0) {
+    ValueRole buffer{ValueKind::kOptimizerState, ref, "momentum_buffer"};
+    auto stepped = ir::SgdMomentumOp::create(segment.builder(), loc, master, gradient,
+                                             segment.argument(buffer, type, loc),
+                                             /*remainder=*/Value(), gradientScale, learningRate,
+                                             optimizer.momentum, optimizer.nesterov, decay);
+    addStepped(stepped.getNewParameter());
+    segment.addResult(stepped.getNewMomentumBuffer(), buffer);
+    return;
+  }
   if (optimizer.kind == Recipe::OptimizerKind::kSgd) {
     addStepped(ir::SgdOp::create(segment.builder(), loc, master, gradient, /*remainder=*/Value(),
                                  gradientScale, learningRate, decay)

@@ -67,12 +67,13 @@ func.func @grouped_heads(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x3x2xf64>, %v: t
   return %0 : tensor<2x4x3x4xf64>
 }
 
-func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf64>, %v: tensor<2x4xf64> {check.low = 0.5}, %scale: tensor<f64>, %lr: tensor<f64>, %step: tensor<f64> {check.low = 2.0, check.high = 3.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) attributes {check.forward_only} {
+func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf64>, %v: tensor<2x4xf64> {check.low = 0.5}, %scale: tensor<f64>, %lr: tensor<f64>, %step: tensor<f64> {check.low = 2.0, check.high = 3.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) attributes {check.forward_only} {
   %0 = oriel.sgd %p, %g, %scale, %lr {weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) -> tensor<2x4xf64>
   %1:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>)
+  %4:2 = oriel.sgd_momentum %p, %g, %m, %scale, %lr {momentum = 0.9, nesterov = true, weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)
   %2 = oriel.sum_squares %g : (tensor<2x4xf64>) -> tensor<f64>
   %3 = oriel.sum_squares %g, %p : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<f64>
-  return %0, %1#0, %2, %3 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>
+  return %0, %1#0, %4#0, %4#1, %2, %3 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>
 }
 
 // What is left of a cross entropy over pieces of the classes, with more than one class per piece.

@@ -206,6 +206,14 @@ func.func @weight_grad(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>) {
 
 // -----
 
+func.func @new_momentum_buffers(%p: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{new momentum buffers}}
+  %0:2 = oriel.sgd_momentum_list %p, %p, %p, %s, %s {momentum = 0.9 : f64, weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
 func.func @remainders_of_some(%p: tensor<8xbf16>, %r: tensor<8xi16>, %s: tensor<f32>) {
   // expected-error@+1 {{expects 2 remainders or none, got 1}}
   %0:3 = oriel.sgd_list %p, %p, %p, %p, %r, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 2, 2, 1, 1, 1>, resultSegmentSizes = array<i32: 2, 1, 0>} : (tensor<8xbf16>, tensor<8xbf16>, tensor<8xbf16>, tensor<8xbf16>, tensor<8xi16>, tensor<f32>, tensor<f32>) -> (tensor<8xbf16>, tensor<8xbf16>, tensor<8xi16>)

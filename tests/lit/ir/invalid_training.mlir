@@ -132,6 +132,15 @@ func.func @sgd_learning_rate(%p: tensor<8xf32>, %s: tensor<f32>) {
 
 // -----
 
+func.func @sgd_momentum_buffer(%p: tensor<8xf32>, %b: tensor<4xf32>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a momentum_buffer of shape [8], got [4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.sgd_momentum %p, %p, %b, %s, %s {momentum = 0.9 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
 func.func @adamw_gradient(%p: tensor<8xf32>, %g: tensor<4xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %scale: tensor<f32>, %lr: tensor<f32>, %step: tensor<f32>) {
   // expected-error@+2 {{expects a gradient of shape [8], got [4]}}
   // expected-error@+1 {{failed to infer returned types}}

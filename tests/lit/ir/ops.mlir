@@ -296,6 +296,8 @@ func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse:
   %2 = oriel.sum_squares %p, %logits : (tensor<8xf32>, tensor<2x8x32xf32>) -> tensor<f32>
   // CHECK: oriel.sgd
   %3 = oriel.sgd %p, %p, %s, %s {weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
+  // CHECK: oriel.sgd_momentum %{{.*}} {momentum = 9.000000e-01 : f64, nesterov = true, weight_decay = 0.000000e+00 : f64}
+  %moved:2 = oriel.sgd_momentum %p, %p, %p, %s, %s {momentum = 0.9 : f64, nesterov = true, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)
   // CHECK: oriel.adamw
   %4:3 = oriel.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
@@ -313,6 +315,8 @@ func.func @fused(%x: tensor<2x8x32xf32>, %w: tensor<32x64xf32>, %part: tensor<32
   %2:3 = oriel.linear_cross_entropy_grad %s, %x, %part, %labels, %lse, %b, %first {classes = 64 : i64} : (tensor<f32>, tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<16xf32>, tensor<i64>) -> (tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<16xf32>)
   // CHECK: oriel.sgd_list
   %3:4 = oriel.sgd_list %p, %q, %p, %q, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 2, 2, 0, 1, 1>, resultSegmentSizes = array<i32: 2, 0, 2>} : (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xbf16>, tensor<4xbf16>)
+  // CHECK: oriel.sgd_momentum_list
+  %moved:2 = oriel.sgd_momentum_list %p, %p, %p, %s, %s {momentum = 0.9 : f64, weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)
   // CHECK: oriel.adamw_list
   %4:3 = oriel.adamw_list %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
