@@ -4,7 +4,7 @@ import unittest
 
 import numpy
 from onnx_writer import Graph
-from oriel_testing import MODEL, OrielTestCase, losses, read_safetensors, relative_error
+from oriel_testing import DATA, MODEL, OrielTestCase, losses, read_safetensors, relative_error, run
 
 PLAIN, MOMENTUM = "{kind: sgd, lr: 1.0e-3}", "{kind: sgd, lr: 1.0e-3, momentum: 0.9, weight_decay: 0.1}"
 STRATEGIES = {"two stages": (2, "--stages", 2), "ZeRO 3": (2, "--mesh", "dp=2", "--zero", 3),
@@ -69,6 +69,13 @@ class SgdMomentumTest(OrielTestCase):
         # What has moved nothing yet goes on otherwise.
         begun = losses(self.train(one, "--steps", 2, "--init-from", save))
         self.assertFalse(numpy.allclose(begun, expected[-2:], rtol=1e-5))
+
+    def test_checkpoints_of_other_optimizers(self):
+        save = self.folder / "save"
+        self.train(self.plan(self.recipe("recipe_adamw.yaml")), "--steps", 1, "--save-dir", save)
+        plan = self.plan(self.recipe("recipe_sgd.yaml", (PLAIN, MOMENTUM)))
+        self.assert_fails(run("oriel-run", plan, "--data", DATA, "--steps", 2, "--resume", save), "has no optimizer state momentum_buffer of ",
+                          "as it was saved with another optimizer", "--init-from in place of --resume")
 
 
 if __name__ == "__main__":

@@ -261,17 +261,17 @@ absl::Status CheckpointReader::ReadState(const std::string& parameter, const std
     auto it = slots->second.find(slot);
     if (it != slots->second.end()) tensor = &it->second;
   }
-  const bool was_frozen = slots == index_.optimizer_states.end() &&
-                          !index_.optimizer_states.empty() &&
-                          index_.parameters.count(parameter) > 0;
-  if (was_frozen) {
+  const std::string what = absl::StrCat("optimizer state ", slot, " of ", parameter);
+  if (tensor == nullptr && index_.parameters.count(parameter) > 0) {
+    const bool was_frozen =
+        slots == index_.optimizer_states.end() && !index_.optimizer_states.empty();
     return absl::FailedPreconditionError(absl::StrCat(
-        path_, ": ", parameter,
-        " was frozen when this was saved, so that it has no optimizer state; to train it from "
-        "here on, begin with the weights alone: --init-from in place of --resume"));
+        path_, ": has no ", what, ", ",
+        was_frozen ? "which was frozen when this was saved"
+                   : "as it was saved with another optimizer",
+        "; to train from here on, begin with the weights alone: --init-from in place of --resume"));
   }
-  return ReadTensor(absl::StrCat("optimizer state ", slot, " of ", parameter), tensor, spec, box,
-                    target);
+  return ReadTensor(what, tensor, spec, box, target);
 }
 
 absl::Status CheckpointReader::ReadTensor(const std::string& what, const CheckpointTensor* tensor,
