@@ -151,6 +151,9 @@ class Finder {
     std::string text = absl::StrCat(
         first.message(), "\n  that is the first of the strategies for ", devicesText(problem.ranks),
         " that were tried; no other can be compiled, or has enough memory");
+    if (!problem.pins.padding.value_or(true)) {
+      absl::StrAppend(&text, "; without --fix padding=off zeros are tried as well");
+    }
     int64_t fewer = 1;
     while (fewer * 2 < problem.ranks) fewer *= 2;
     for (; fewer >= 1 && problem.ranks > 1; fewer /= 2) {
